@@ -188,6 +188,7 @@ class MemoryNodes final : wire::Streams, wire::DriverHost {
     return digest;
   }
 
+  void move(engine::NodeIndex, const wire::NodeAddress&) override {}
   void connect(engine::NodeIndex node) override { peers_[node].connecting = true; }
   void disconnect(engine::NodeIndex node, wire::Closing) override { peers_[node].open = false; }
   std::size_t write(engine::NodeIndex node, std::string& bytes) override {

@@ -334,11 +334,19 @@ enum class Adoption {
                   ///< of later ones; nothing was changed
   unconfirmed,    ///< the node is no member: `replaced` does not name it, or the other nodes of a
                   ///< new set, or a quorum of an old one, could not be asked
+  waits,          ///< the node is a member by now, and gets its marker when all leases are over
+                  ///< that its predecessor may have confirmed
   failed,         ///< the node did not answer, refused, or is no lock node: a replica, in a Redis
                   ///< Cluster, or a server that is listed twice; nothing was changed
 };
 /// As `redlock adopt` prints it: "written", "disagrees".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Adoption adoption) noexcept;
+
+/// What an operator knows of the leases that a member has confirmed which is to be replaced.
+enum class OldLeases {
+  may_live,  ///< nothing: it may be running, and confirm leases until it is replaced
+  are_over,  ///< it is stopped for good, and has been for one longest lease
+};
 
 struct NodeAdoption {
   std::string node;
@@ -425,14 +433,17 @@ class REDLOCK_EXPORT Admin {
   [[nodiscard]] Result<std::vector<NodeAdoption>> adopt(
       const std::vector<std::string>& replaced = {}) const;
 
-  /// Gives the place of the member at the address `from` to the node at `to`: the operator's word
-  /// that the member is stopped for good, and that every lease that it may have granted is over.
-  /// The client's list has one of the two. The markers of all members name the new one from then
-  /// on, under the next epoch; when a quorum of them do, it gets its own. An interrupted
-  /// replacement is finished by the same call. Fails with invalid_argument, doing nothing, if
-  /// `from` is no member, or still answers as one. Asks as adopt() does, and `from` before.
-  [[nodiscard]] Result<std::vector<NodeAdoption>> replace(std::string_view from,
-                                                          std::string_view to) const;
+  /// Gives the place of the member at the address `from` to the node at `to`, while locks are held
+  /// and `from` runs, or is dead. The client's list has one of the two. The markers of all members
+  /// name the new one from then on, under the next epoch, and `from` counts no more; clients that
+  /// run move on to `to` by themselves. It grants nothing while leases may live that `from` has
+  /// confirmed (`waits`): it gets its marker from a client that has run for max_lease since, or at
+  /// once if they `are_over`, which is the operator's word. An interrupted replacement is finished
+  /// by the same call; the other way round it is undone. Fails with invalid_argument, doing
+  /// nothing, if `from` is no member, or answers as one although its leases are said to be over.
+  /// Asks as adopt() does.
+  [[nodiscard]] Result<std::vector<NodeAdoption>> replace(
+      std::string_view from, std::string_view to, OldLeases leases = OldLeases::may_live) const;
 
  private:
   const Client* client_;

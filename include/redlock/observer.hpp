@@ -74,9 +74,12 @@ class REDLOCK_EXPORT Observer {
   virtual ~Observer();
 
   /// The client begins to connect to the node: called for each node of its list, by the thread that
-  /// creates the client. Nothing is known of the node before its on_node_up or on_node_down.
+  /// creates the client; and for a node that takes the place of another one in the set (see
+  /// Admin::replace), on the client's thread. Nothing is known of the node before its on_node_up or
+  /// on_node_down.
   virtual void on_node_added(std::string_view node);
-  /// The client has ended, so its last report on the node is void. Called before on_closed.
+  /// The client has ended, so its last report on the node is void. Called before on_closed; and for
+  /// a node that has lost its place in the set to another one.
   virtual void on_node_removed(std::string_view node);
   /// The node answers and may vote. `warning` says what is unsafe about the node, and is empty if
   /// nothing is. Called again when that has changed.

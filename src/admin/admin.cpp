@@ -110,6 +110,8 @@ const char* to_string(Adoption adoption) noexcept {
       return "disagrees";
     case Adoption::unconfirmed:
       return "unconfirmed";
+    case Adoption::waits:
+      return "waits";
     case Adoption::failed:
       return "failed";
   }

@@ -13,7 +13,6 @@
 #include <redlock/admin.hpp>
 
 #include "admin/marker.hpp"
-#include "admin/member_uri.hpp"
 #include "admin/node_query.hpp"
 #include "admin/twins.hpp"
 #include "client/client_impl.hpp"
@@ -51,6 +50,9 @@ constexpr auto* interrupted =
 constexpr auto* not_carried =
     "it takes its place when a quorum of the members name it, and too few could be told; when they "
     "can be, give the same command again";
+constexpr auto* waits =
+    "it takes its place when every lease that the former member may have confirmed is over: a "
+    "client gives it its marker when it has run for one longest lease from now on";
 constexpr auto* beside = "another adoption has changed its marker at the same time; run it again";
 constexpr auto* not_all =
     "a new set is adopted when all its nodes can be asked: start the others and adopt again, or "
@@ -67,6 +69,7 @@ std::string random_id() {
 struct Replacement {
   std::string from{};
   std::string to{};
+  OldLeases leases = OldLeases::are_over;
 };
 
 /// One adoption: what each node is found to be, and what is to be written there.
@@ -202,6 +205,7 @@ class Adopting {
       return {};
     }
     if (auto done = take_places(*its); !done) return done;
+    if (auto done = clear_new_member(*its); !done) return done;
     OfNodes commands(nodes_.size());
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (accepted(node) && is_member(node)) commands[node] = as_member(node, *its);
@@ -218,6 +222,9 @@ class Adopting {
       if (!accepted(node) || is_member(node)) continue;
       if (!carried) {
         unconfirmed(node, not_carried);
+      } else if (nodes_[node].address == move_.to && move_.leases == OldLeases::may_live) {
+        adoptions_[node].adoption = Adoption::waits;
+        adoptions_[node].detail = waits;
       } else if (adoptions_[node].adoption != Adoption::unconfirmed) {
         commands[node] =
             command(node, *its, {markers_[node] ? markers_[node]->state() : "", false});
@@ -255,8 +262,9 @@ class Adopting {
       if (next.epoch > its.epoch && is_this_move(base, next)) its = next;
     }
     if (is_rivalled) ++its.epoch;
+    const std::uint64_t last = shown.back().first.epoch;
     const bool goes_back = base.at(move_.to) != nullptr && base.at(move_.from) == nullptr;
-    if (goes_back) its.epoch = std::max(its.epoch, shown.back().first.epoch + 1);
+    if (goes_back && last > its.epoch) its.epoch = last + 1;
     return its;
   }
 
@@ -290,7 +298,8 @@ class Adopting {
       const std::string& address = nodes_[node].address;
       if (address == move_.to && place != nullptr) {
         ++its.epoch;
-        const bool same = markers_[node] && markers_[node]->id == place->id;  // with its data
+        const bool same = markers_[node] && markers_[node]->id == place->id &&  // with its data
+                          move_.leases == OldLeases::are_over;
         *place = {same ? place->id : random_id(), address};
       }
       if (is_member(node) || address == move_.to) continue;
@@ -305,6 +314,31 @@ class Adopting {
       }
     }
     return {};
+  }
+
+  /// The new member may have been one before. With a marker it would vote at once, also while
+  /// leases live that the members of today confirmed without it.
+  Result<void> clear_new_member(const SetConfiguration& its) {
+    if (move_.to.empty() || move_.leases == OldLeases::are_over) return {};
+    OfNodes commands(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const bool clears = accepted(node) && nodes_[node].address == move_.to && is_member(node) &&
+                          markers_[node]->set_name == its.set && !its.has(markers_[node]->id);
+      if (clears) commands[node] = {{"DEL", std::string(set_.layout.marker)}};
+    }
+    const auto answers = query_.ask(commands, query_.options().node_timeout);
+    if (!answers) return tl::make_unexpected(answers.error());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (commands[node].empty()) continue;
+      const auto trouble = admin::trouble_of((*answers)[node].answers[0], nodes_[node]);
+      if (trouble.cause != Cause::none) return failed_to_clear(trouble.detail, nodes_[node].label);
+      markers_[node].reset();
+    }
+    return {};
+  }
+  static Result<void> failed_to_clear(const std::string& why, const std::string& node) {
+    return tl::make_unexpected(
+        Error{Errc::no_quorum, "the marker of " + node + " could not be removed: " + why, {}});
   }
 
   [[nodiscard]] static Member* place_of(SetConfiguration& its, const std::string& address) {
@@ -497,7 +531,8 @@ Result<std::vector<NodeAdoption>> Admin::adopt(const std::vector<std::string>& r
   return Adopting(*query, *labels).run();
 }
 
-Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::string_view to) const {
+Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::string_view to,
+                                                 OldLeases leases) const {
   const auto old_one = wire::parse_node_uri(from);
   const auto new_one = wire::parse_node_uri(to);
   if (!old_one || !new_one) {
@@ -508,11 +543,14 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   if (auto query = admin::NodeQuery::inspecting(*client_->impl()); !query) {
     return tl::make_unexpected(query.error());
   }
-  const auto& nodes = client_->impl()->nodes();
+  const auto nodes = client_->impl()->nodes();
   const auto in_list = [&](const wire::NodeAddress& node) {
     return std::ranges::find(nodes, node.address, &wire::NodeAddress::address);
   };
   ClientOptions options = client_->options();
+  for (std::size_t node = 0; node < nodes.size(); ++node) {  // as it is reached now
+    options.nodes[node] = wire::uri_of(nodes[node], nodes[node]);
+  }
   const auto old_entry = in_list(*old_one);
   const bool has_new = in_list(*new_one) != nodes.end();
   if ((old_entry != nodes.end()) == has_new) {
@@ -526,26 +564,28 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   const wire::NodeAddress& login = has_new ? *in_list(*new_one) : *old_entry;
   if (!has_new) {
     const auto at = static_cast<std::size_t>(old_entry - nodes.begin());
-    options.nodes[at] = admin::uri_of(*new_one, login);
+    options.nodes[at] = wire::uri_of(*new_one, login);
   }
-  ClientOptions alone = options;
-  alone.nodes = {admin::uri_of(*old_one, login)};
-  const auto old_client = Client::create(std::move(alone));
-  if (!old_client) return tl::make_unexpected(old_client.error());
-  const auto there = Admin(*old_client).marked_set();
-  if (!there) return tl::make_unexpected(there.error());
-  if (*there) {
-    return tl::make_unexpected(
-        Error{Errc::invalid_argument,
-              old_one->label + " still answers as a member of a set; stop it for good, wait one "
-                               "longest lease, and then give its place to another node",
-              {}});
+  if (leases == OldLeases::are_over) {
+    ClientOptions alone = options;
+    alone.nodes = {wire::uri_of(*old_one, login)};
+    const auto old_client = Client::create(std::move(alone));
+    if (!old_client) return tl::make_unexpected(old_client.error());
+    const auto there = Admin(*old_client).marked_set();
+    if (!there) return tl::make_unexpected(there.error());
+    if (*there) {
+      return tl::make_unexpected(
+          Error{Errc::invalid_argument,
+                old_one->label + " still answers as a member of a set, so its leases are not over; "
+                                 "replace it without saying that they are",
+                {}});
+    }
   }
   const auto client = Client::create(std::move(options));
   if (!client) return tl::make_unexpected(client.error());
   auto query = admin::NodeQuery::inspecting(*client->impl());
   if (!query) return tl::make_unexpected(query.error());
-  return Adopting(*query, {}, {old_one->address, new_one->address}).run();
+  return Adopting(*query, {}, {old_one->address, new_one->address, leases}).run();
 }
 
 }  // namespace redlock

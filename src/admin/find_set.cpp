@@ -2,14 +2,12 @@
 // What the nodes themselves say of their set: for lists and settings that are to be compared with
 // it, and for programs that know a few of its members only.
 #include <algorithm>
-#include <cctype>
 #include <string>
 #include <utility>
 
 #include <redlock/admin.hpp>
 
 #include "admin/marker.hpp"
-#include "admin/member_uri.hpp"
 #include "admin/node_query.hpp"
 #include "client/client_impl.hpp"
 #include "wire/key_layout.hpp"
@@ -63,21 +61,6 @@ std::optional<MarkedSet> set_shown(const std::vector<wire::NodeMarker>& markers,
   return latest;
 }
 
-/// Every byte that could mean something in a URI.
-std::string encoded(const std::string& text) {
-  constexpr auto* digits = "0123456789ABCDEF";
-  std::string result;
-  for (const char each : text) {
-    const auto c = static_cast<unsigned char>(each);
-    if (std::isalnum(c) != 0) {
-      result += static_cast<char>(c);
-    } else {
-      result += {'%', digits[c >> 4], digits[c & 15]};
-    }
-  }
-  return result;
-}
-
 tl::unexpected<Error> not_found(std::string sentence) {
   return tl::make_unexpected(Error{Errc::no_quorum, std::move(sentence), {}});
 }
@@ -89,22 +72,6 @@ Result<std::optional<MarkedSet>> Admin::marked_set() const {
   if (!markers) return tl::make_unexpected(markers.error());
   return set_shown(*markers, markers->size() / 2);
 }
-
-namespace admin {
-
-std::string uri_of(const wire::NodeAddress& member, const wire::NodeAddress& other) {
-  const bool has_login = !member.user.empty() || !member.password.empty();
-  const wire::NodeAddress& login = has_login ? member : other;
-  std::string uri = member.address;
-  if (!login.user.empty() || !login.password.empty()) {
-    uri.insert(uri.find("://") + 3, encoded(login.user) + ":" + encoded(login.password) + "@");
-  }
-  const std::string& name = member.tls_name.empty() ? other.tls_name : member.tls_name;
-  if (member.tls && !name.empty()) uri += "?name=" + name;
-  return uri;
-}
-
-}  // namespace admin
 
 Result<ClientOptions> find_set(ClientOptions seeds) {
   const ClientOptions given = seeds;
@@ -138,7 +105,7 @@ Result<ClientOptions> find_set(ClientOptions seeds) {
         return not_found("a marker names a member, " + address + ", that is not reached as " +
                          seed->label + " is; list all nodes");
       }
-      seeds.nodes.push_back(admin::uri_of(*member, *seed));
+      seeds.nodes.push_back(wire::uri_of(*member, *seed));
     }
   }
   return not_found(

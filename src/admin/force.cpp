@@ -61,8 +61,9 @@ struct AskForce {
     report.name = name();
     report.owner = engine::to_hex(owner);
     report.quorum = engine::quorum_of(static_cast<std::uint32_t>(replies.size()));
+    const auto nodes = client.nodes();
     for (engine::NodeIndex node = 0; node < replies.size(); ++node) {
-      report.nodes.push_back(on_node(client.nodes()[node].label, replies[node]));
+      report.nodes.push_back(on_node(nodes[node].label, replies[node]));
       report.removed += report.nodes.back().what == ForcedHere::removed;
       report.confirmed += report.nodes.back().what != ForcedHere::unreachable;
     }

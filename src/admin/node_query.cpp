@@ -116,8 +116,9 @@ NodeQuery NodeQuery::of(Client::Impl& client) {
 Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client, Login login) {
   if (client.forked()) return tl::make_unexpected(client.closed_error());
   if (auto refusal = refuse_to_wait(client)) return tl::make_unexpected(std::move(*refusal));
+  NodeQuery query(client);
   net::CoreConfig config;
-  config.nodes = client.nodes();
+  config.nodes = query.nodes_;
   config.tls = client.tls();
   config.engine.max_lease = client.options().max_lease;
   config.engine.node_timeout = client.options().node_timeout;
@@ -129,7 +130,6 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client, Login login) {
     if (login == Login::none) node.user = node.password = "";
   }
   config.unfit = wire::UnfitNodes::report;
-  NodeQuery query(client);
   query.own_ = std::make_shared<Own>();
   auto core = net::Core::start(std::move(config), *query.own_);
   if (!core) {

@@ -285,6 +285,16 @@ void Client::Impl::on_node_up(engine::NodeIndex node, std::string_view warning) 
   reporter_.node_up(node, warning);
 }
 
+void Client::Impl::on_node_moved(engine::NodeIndex node, const wire::NodeAddress& address) {
+  const std::string before = nodes_[node].label;
+  {
+    const std::lock_guard lock(nodes_mutex_);
+    nodes_[node] = address;
+  }
+  tracer_.line([&] { return before + " is replaced by " + address.label; });
+  reporter_.node_moved(before, address.label);
+}
+
 void Client::Impl::on_node_down(engine::NodeIndex node, const engine::Unavailable& why) {
   tracer_.line([&] { return wire::in_words(node, why, nodes_); });
   reporter_.node_down(node, why);

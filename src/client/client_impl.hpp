@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -50,8 +51,12 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   // Any thread.
 
   [[nodiscard]] const ClientOptions& options() const { return options_; }
-  /// In the order of ClientOptions::nodes, which is that of every vote and ballot.
-  [[nodiscard]] const std::vector<wire::NodeAddress>& nodes() const { return nodes_; }
+  /// In the order of ClientOptions::nodes, which is that of every vote and ballot. Each has its
+  /// place in the set now: the server there may be another one than at first.
+  [[nodiscard]] std::vector<wire::NodeAddress> nodes() const {
+    const std::lock_guard lock(nodes_mutex_);
+    return nodes_;
+  }
   /// Null if no node has TLS.
   [[nodiscard]] const std::shared_ptr<tls::TlsContext>& tls() const { return tls_; }
 
@@ -144,6 +149,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   [[nodiscard]] const client::Reporter& reporter() const { return reporter_; }
 
   void on_output(engine::ClientOutput&& output) override;
+  void on_node_moved(engine::NodeIndex node, const wire::NodeAddress& address) override;
   void on_node_up(engine::NodeIndex node, std::string_view warning) override;
   void on_node_down(engine::NodeIndex node, const engine::Unavailable& why) override;
   void on_send(const engine::Send& send) override;
@@ -211,7 +217,8 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   void run_on_loop(Step step);
 
   const ClientOptions options_;
-  const std::vector<wire::NodeAddress> nodes_;
+  mutable std::mutex nodes_mutex_;        // not taken by the thread that drives, to read
+  std::vector<wire::NodeAddress> nodes_;  // changed by the thread that drives
   const std::shared_ptr<tls::TlsContext> tls_;
   const bool on_given_loop_;
   const std::uint64_t generation_;

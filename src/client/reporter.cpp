@@ -72,6 +72,12 @@ void Reporter::on(const engine::NodeClockMoved& output) const {
   options_.observer->on_clock_moved(nodes_[output.node].label, output.by, output.ours);
 }
 
+void Reporter::node_moved(std::string_view from, std::string_view to) const {
+  if (!options_.observer) return;
+  options_.observer->on_node_removed(from);
+  options_.observer->on_node_added(to);
+}
+
 void Reporter::node_up(engine::NodeIndex node, std::string_view warning) const {
   if (options_.observer) options_.observer->on_node_up(nodes_[node].label, warning);
 }

@@ -37,6 +37,7 @@ class Reporter {
   void on(const engine::WaitEnded& output) const;
   void on(const engine::HoldEnded& output) const;
   void on(const engine::NodeClockMoved& output) const;
+  void node_moved(std::string_view from, std::string_view to) const;
   void node_up(engine::NodeIndex node, std::string_view warning) const;
   void node_down(engine::NodeIndex node, const engine::Unavailable& why) const;
   void reply(engine::NodeIndex node, const engine::Tag& tag, const engine::Reply& reply) const;

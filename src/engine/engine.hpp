@@ -94,14 +94,17 @@ class Engine {
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
     quarantines_.on_node_facts(now, node, facts);
     clocks_.on_note(now, node, facts.clock_noted);
+    follow_members();
   }
   /// The node has a marker, which says this.
-  void on_marker(NodeIndex node, Membership marker = {}) {
-    quarantines_.on_marker(node, std::move(marker));
+  void on_marker(Instant now, NodeIndex node, Membership marker = {}) {
+    quarantines_.on_marker(now, node, std::move(marker));
+    follow_members();
   }
   /// The marker that the node had all the time says this by now.
-  void on_members(NodeIndex node, Membership marker) {
-    quarantines_.on_members(node, std::move(marker));
+  void on_members(Instant now, NodeIndex node, Membership marker) {
+    quarantines_.on_members(now, node, std::move(marker));
+    follow_members();
   }
   /// The node has no marker. This id is lost with the rest of the node's data.
   void on_pending_marker(Instant now, NodeIndex node, std::string id) {
@@ -118,6 +121,8 @@ class Engine {
   void on_node_down(NodeIndex node) {
     electorate_.not_connected(node);
     electorate_.set_wakes(node, false);
+    quarantines_.on_down(node);
+    follow_members();
   }
   /// A new connection is ready; nothing sent on an older one can be executed any more.
   void on_node_up(Instant now, NodeIndex node);
@@ -155,6 +160,8 @@ class Engine {
   }
 
  private:
+  /// Called when a marker was seen: it may be the one that makes a quorum for later members.
+  void follow_members();
   /// Called at the end of every input that may have made room for waiting rounds.
   void admit(Instant now);
 

@@ -53,7 +53,14 @@ struct NoteClock {
   Duration lasts{};
 };
 
-using NodeOutput = std::variant<Send, TendMarker, ReadClocks, NoteClock>;
+/// The node's place in the set is another server's by now, at this address, as a quorum shows. From
+/// here on the node is that server.
+struct MoveNode {
+  NodeIndex node = 0;
+  std::string address;
+};
+
+using NodeOutput = std::variant<Send, TendMarker, ReadClocks, NoteClock, MoveNode>;
 
 // For the client.
 

@@ -53,12 +53,23 @@ int LoopDriver::open(int bell) {
   timer_ = BootTimer::create(loop_, [this] { on_time(); });
   if (!timer_) return UV_EMFILE;
   for (engine::NodeIndex node = 0; node < config_.nodes.size(); ++node) {
-    transports_.push_back(std::make_unique<Transport>(
-        loop_, config_.nodes[node],
-        Connector::Timeouts{.resolve = config_.resolve_timeout, .connect = config_.connect_timeout},
-        config_.tls.get(), driver_.link(node), config_.password));
+    transports_.push_back(transport_of(node));
   }
   return 0;
+}
+
+std::unique_ptr<Transport> LoopDriver::transport_of(engine::NodeIndex node) {
+  return std::make_unique<Transport>(
+      loop_, config_.nodes[node],
+      Connector::Timeouts{.resolve = config_.resolve_timeout, .connect = config_.connect_timeout},
+      config_.tls.get(), driver_.link(node), config_.password);
+}
+
+/// In a turn, so not within a report of the transport that goes.
+void LoopDriver::move(engine::NodeIndex node, const wire::NodeAddress& address) {
+  transports_[node].reset();
+  config_.nodes[node] = address;
+  transports_[node] = transport_of(node);
 }
 
 void LoopDriver::start() {

@@ -68,6 +68,7 @@ class LoopDriver final : wire::Streams {
     return *static_cast<LoopDriver*>(handle->data);
   }
 
+  [[nodiscard]] std::unique_ptr<Transport> transport_of(engine::NodeIndex node);
   void perform_turn();
   void report_failures();
   void on_time();
@@ -77,11 +78,12 @@ class LoopDriver final : wire::Streams {
   void disconnect(engine::NodeIndex node, wire::Closing how) override {
     transports_[node]->disconnect(how);
   }
+  void move(engine::NodeIndex node, const wire::NodeAddress& address) override;
   std::size_t write(engine::NodeIndex node, std::string& bytes) override {
     return transports_[node]->write(bytes);
   }
 
-  const CoreConfig config_;
+  CoreConfig config_;
   Loop& loop_;
   LoopListener& listener_;
   KernelRandom random_;

@@ -63,7 +63,8 @@ Driver::Driver(DriverConfig config, engine::RandomSource& random, Streams& strea
       identities_(databases_of(config_.nodes), config_.engine.max_lease),
       markers_(random, link_config_.handshake.set, config_.engine.quarantine),
       standings_(config_.nodes.size(), host),
-      refused_by_members_(config_.nodes.size()) {
+      refused_by_members_(config_.nodes.size()),
+      members_read_(config_.nodes.size()) {
   LinkListener& self = *this;
   for (NodeIndex node = 0; node < config_.nodes.size(); ++node) {
     links_.push_back(std::make_unique<Link>(node, config_.nodes[node], link_config_, texts_, random,
@@ -122,6 +123,8 @@ void Driver::perform(Instant now, engine::NodeOutput&& output) {
     tend(now, *what);
   } else if (const auto* note = std::get_if<engine::NoteClock>(&output)) {
     note_clock(now, *note);
+  } else if (auto* moved = std::get_if<engine::MoveNode>(&output)) {
+    move(now, std::move(*moved));
   } else {
     for (const auto& link : links_) link->probe(now);  // ReadClocks
   }
@@ -152,10 +155,19 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
         if (found.pending) {
           engine().on_pending_marker(then, what.node, *found.pending);
         } else {
-          engine().on_marker(what.node, found.written ? what.marker : engine::Membership());
+          engine().on_marker(then, what.node, found.written ? what.marker : engine::Membership());
         }
         judge_nodes(then);
       });
+}
+
+void Driver::move(Instant now, engine::MoveNode&& what) {
+  NodeAddress& address = config_.nodes[what.node];
+  const std::string before = address.label;
+  address = moved_to(address, what.address);
+  identities_.forget(what.node, address.db);
+  links_[what.node]->move(now, before + " has lost its place in the set to " + address.label);
+  host_.on_node_moved(what.node, address);
 }
 
 void Driver::note_clock(Instant now, const engine::NoteClock& note) {
@@ -195,9 +207,10 @@ void Driver::on_reply(Instant now, NodeIndex node, const engine::Tag& tag,
   if (waiting.size() == 1) read_members(now, node);
 }
 
-/// The members of the set may have changed. If they have, the commands that named the former ones
-/// are sent once more, at the cost of this round trip.
+/// The members of the set may have changed. If they have, commands that named the former ones, and
+/// were refused, are sent once more, at the cost of this round trip.
 void Driver::read_members(Instant now, NodeIndex node) {
+  members_read_[node] = now;
   const SetTerms& set = link_config_.handshake.set;
   const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
   ask(now, node, {"HGETALL", std::string(set.layout.marker)}, timeout,
@@ -209,8 +222,8 @@ void Driver::read_members(Instant now, NodeIndex node) {
           const auto& members = its->configuration;
           const std::string before = links_[node]->on_membership(members.name());
           changed = before != members.name() && before.starts_with(members.set + ":");
-          engine().on_members(node, std::move(*its));
-        } else if (answer) {
+          engine().on_members(then, node, std::move(*its));
+        } else if (answer && !refused_by_members_[node].empty()) {
           to_reconnect_.emplace_back(node, "its marker does not agree by now");
         }
         const bool again = changed && !engine_.objection(then, node);
@@ -277,6 +290,7 @@ void Driver::check_identity(Instant now, NodeIndex node) {
 
 void Driver::on_node_facts(Instant now, NodeIndex node, const ServerFacts& facts) {
   const MarkerTending::Promotion promotion = markers_.on_facts(node, facts);
+  members_read_[node] = now;
   host_.on_marker_seen(node);
   engine().on_node_facts(now, node,
                          {.marker = facts.marker,
@@ -319,6 +333,9 @@ void Driver::on_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                       engine::Duration uncertainty) {
   host_.on_clock_read(node, uncertainty);
   engine().on_node_clock(now, node, unix_us, uncertainty);
+  // A client that asks for no lock would never be refused one. A handshake has just read it.
+  const bool is_old = now - members_read_[node] >= config_.probe_interval / 2;
+  if (config_.engine.quarantine && is_old) read_members(now, node);
   // The next probe notices an objection that ends by time alone, as a quarantine does.
   judge_nodes(now);
   if (standings_.refuses(node)) ask_to_write_nothing(now, node);

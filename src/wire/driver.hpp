@@ -81,6 +81,7 @@ class Driver final : LinkListener {
             const engine::Reply& reply);
   void read_members(engine::Instant now, engine::NodeIndex node);
   void tend(engine::Instant now, const engine::TendMarker& what);
+  void move(engine::Instant now, engine::MoveNode&& what);
   void note_clock(engine::Instant now, const engine::NoteClock& note);
   void check_identity(engine::Instant now, engine::NodeIndex node);
   [[nodiscard]] std::string refusal_of(const ServerIdentities::Suspicion& suspicion,
@@ -107,7 +108,7 @@ class Driver final : LinkListener {
   void on_wake(engine::Instant now, engine::NodeIndex node, const Wake& wake) override;
   void on_output_waiting(Link& link) override { to_flush_.push_back(&link); }
 
-  const DriverConfig config_;
+  DriverConfig config_;
   const Link::Config link_config_;
   DriverHost& host_;
   engine::RandomSource& random_;
@@ -116,8 +117,9 @@ class Driver final : LinkListener {
   ServerIdentities identities_;
   MarkerTending markers_;
   NodeStandings standings_;
-  /// By node: acquires that it refused because they named other members than its marker.
+  /// By node: commands that it refused because they named other members than its marker.
   std::vector<std::vector<std::pair<engine::Tag, engine::Reply>>> refused_by_members_;
+  std::vector<engine::Instant> members_read_;  // by node, when that was begun
   std::vector<std::unique_ptr<Link>> links_;
   bool engine_touched_ = false;
   engine::Outputs outputs_;

@@ -7,6 +7,7 @@
 #include "engine/messages.hpp"
 #include "engine/outputs.hpp"
 #include "engine/types.hpp"
+#include "wire/node_address.hpp"
 #include "wire/wake.hpp"
 
 namespace redlock::wire {
@@ -24,6 +25,10 @@ class DriverHost {
   /// The connection stands, whether or not the node may vote; it is lost, or could not be made.
   virtual void on_link_up(engine::NodeIndex) {}
   virtual void on_link_down(engine::NodeIndex, const engine::Unavailable&) {}
+
+  /// The node is by now the server at this address, which has its place in the set; the driver has
+  /// moved on to it.
+  virtual void on_node_moved(engine::NodeIndex, const NodeAddress& /*address*/) {}
 
   // What passes between the engine and the nodes, for a host that judges or tells it. The driver
   // says what the engine sends before it is performed, and the rest before the engine is told.

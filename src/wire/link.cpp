@@ -121,6 +121,14 @@ std::string Link::on_membership(const std::string& membership) {
   return state_ == State::up ? connection_->on_membership(membership) : std::string();
 }
 
+void Link::move(Instant now, std::string why) {
+  if (state_ == State::stopped) return;
+  backoff_.reset();
+  give_up(now, {Cause::connection_lost, engine::Delivery::unknown, std::move(why)});
+  lost_.reset();
+  streams_.move(node_, address_);
+}
+
 void Link::reconnect(Instant now, std::string why) {
   if (state_ != State::up) return;
   backoff_.reset();

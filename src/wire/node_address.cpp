@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <cassert>
+#include <cctype>
 #include <charconv>
 #include <optional>
 #include <sys/un.h>
@@ -192,6 +194,21 @@ std::string make_label(const NodeAddress& node, const std::string& user,
   return label;
 }
 
+/// Every byte that could mean something in a URI.
+std::string encoded(const std::string& text) {
+  constexpr auto* digits = "0123456789ABCDEF";
+  std::string result;
+  for (const char each : text) {
+    const auto c = static_cast<unsigned char>(each);
+    if (std::isalnum(c) != 0) {
+      result += static_cast<char>(c);
+    } else {
+      result += {'%', digits[c >> 4], digits[c & 15]};
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 std::optional<std::string> fault_of_server_name(std::string_view name) {
@@ -230,6 +247,27 @@ tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri) {
   node.label = make_label(node, node.user, node.tls_name);
   node.address = make_label(node, {}, {});
   return node;
+}
+
+std::string uri_of(const NodeAddress& member, const NodeAddress& other) {
+  const bool has_login = !member.user.empty() || !member.password.empty();
+  const NodeAddress& login = has_login ? member : other;
+  std::string uri = member.address;
+  if (!login.user.empty() || !login.password.empty()) {
+    uri.insert(uri.find("://") + 3, encoded(login.user) + ":" + encoded(login.password) + "@");
+  }
+  const std::string& name = member.tls_name.empty() ? other.tls_name : member.tls_name;
+  if (member.tls && !name.empty()) uri += "?name=" + name;
+  return uri;
+}
+
+NodeAddress moved_to(const NodeAddress& node, std::string_view address) {
+  auto member = parse_node_uri(address);
+  assert(member);  // see NodeMarker::disagreement
+  auto moved = parse_node_uri(uri_of(*member, node));
+  assert(moved);
+  moved->later = node.later;
+  return std::move(*moved);
 }
 
 }  // namespace redlock::wire

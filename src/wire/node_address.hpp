@@ -42,4 +42,11 @@ struct NodeAddress {
 /// instead. The sentence never repeats a password.
 [[nodiscard]] tl::expected<NodeAddress, std::string> parse_node_uri(std::string_view uri);
 
+/// The URI of a member of a set: its address, with the login and the ?name= of another node where
+/// it has none.
+[[nodiscard]] std::string uri_of(const NodeAddress& member, const NodeAddress& other);
+
+/// The server at a member's address, as a marker has it, that is logged in to as this node is.
+[[nodiscard]] NodeAddress moved_to(const NodeAddress& node, std::string_view address);
+
 }  // namespace redlock::wire

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "wire/error_reply.hpp"
+#include "wire/node_address.hpp"
 
 namespace redlock::wire {
 
@@ -94,7 +95,12 @@ std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
     return std::ranges::count(its.members, member.id, &engine::Member::id) == 1 &&
            std::ranges::count(its.members, member.address, &engine::Member::address) == 1;
   });
-  if (text && counted && distinct && its.members.size() == set.nodes && its.has(id)) return {};
+  const bool reached = std::ranges::all_of(its.members, [](const engine::Member& member) {
+    const auto node = parse_node_uri(member.address);
+    return node && node->address == member.address;
+  });
+  if (text && counted && distinct && reached && its.members.size() == set.nodes && its.has(id))
+    return {};
   return "its marker does not list " + count +
          " members and itself; DEL redlock:node there, and run redlock adopt --replaced NODE when "
          "its old leases are over";

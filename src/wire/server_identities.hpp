@@ -48,6 +48,11 @@ class ServerIdentities {
   /// The findings of the node's handshake: none if no other node is the same server, or may be.
   [[nodiscard]] std::optional<Suspicion> judge(engine::Instant now, std::size_t node,
                                                const ServerFacts& facts);
+  /// The node is another server by now, which uses this database.
+  void forget(std::size_t node, std::uint32_t database) {
+    databases_[node] = database;
+    known_[node] = {};
+  }
   void set_up(engine::Instant now, std::size_t node, bool up);
 
   /// The write with which the check of a refused node begins; none if there is nothing to write
@@ -87,7 +92,7 @@ class ServerIdentities {
   [[nodiscard]] static bool differs(engine::Instant now, const Known& node, std::size_t other,
                                     const std::string& run_id);
 
-  const std::vector<std::uint32_t> databases_;
+  std::vector<std::uint32_t> databases_;
   const engine::Duration max_lease_;
   std::vector<Known> known_;
 };

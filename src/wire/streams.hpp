@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/types.hpp"
+#include "wire/node_address.hpp"
 
 namespace redlock::wire {
 
@@ -30,6 +31,8 @@ class Streams {
   virtual void connect(engine::NodeIndex node) = 0;
   /// Closes the stream, or gives up connecting. Nothing more is reported of that stream.
   virtual void disconnect(engine::NodeIndex node, Closing how) = 0;
+  /// Nothing is connected to the node. From the next connect() on it is the server at this address.
+  virtual void move(engine::NodeIndex node, const NodeAddress& address) = 0;
   /// Takes bytes from the front, usually all of them, and erases what it took. The rest is offered
   /// again after Link::on_writable().
   /// Returns how many of the taken bytes it still keeps in memory.

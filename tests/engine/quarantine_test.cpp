@@ -129,7 +129,7 @@ TEST_CASE("a node without a marker waits from when it was first seen so, and is 
   rig.advance(1s);
   CHECK(rig.tended.back().write);
   CHECK(rig.tended.back().node == 0);
-  rig.engine.on_marker(0, rig.tended.back().marker);
+  rig.engine.on_marker(rig.now, 0, rig.tended.back().marker);
   CHECK(asks(rig, 0));
 }
 

@@ -185,6 +185,8 @@ void Rig::collect() {
       tended.push_back(*tend);
     } else if (const auto* note = std::get_if<NoteClock>(&output)) {
       clock_notes.push_back(*note);
+    } else if (const auto* move = std::get_if<MoveNode>(&output)) {
+      moves[move->node] = move->address;
     } else {
       ++readings_asked_for;
     }

@@ -239,7 +239,8 @@ class Rig {
   std::vector<TendMarker> tended;
   std::vector<NodeClockMoved> clocks_moved;
   std::vector<NoteClock> clock_notes;
-  int readings_asked_for = 0;  ///< of all clocks
+  std::map<NodeIndex, std::string> moves;  ///< by which nodes are other servers, at an address
+  int readings_asked_for = 0;              ///< of all clocks
   Counter random;
   Engine engine;
 

@@ -180,6 +180,8 @@ TEST_CASE("a member whose place was given to another node does not count when it
   rig.see(2, sound);
   CHECK_FALSE(rig.engine.objection(rig.now, 2));  // the word of one node
   rig.see(1, replaced("1"));
+  CHECK(rig.moves.size() == 1);
+  rig.see(2, sound);  // at the address of the new member
   REQUIRE(rig.engine.objection(rig.now, 2));
   CHECK(rig.engine.objection(rig.now, 2)->cause == Cause::incompatible);
   CHECK(rig.no_member_of(2).size() == 3);
@@ -246,7 +248,7 @@ TEST_CASE("without quarantine one marker refuses all nodes, for as long as the c
     rig.engine.on_deadline(rig.now);
     rig.collect();
     REQUIRE(rig.tended.size() == 3);
-    rig.engine.on_marker(2);
+    rig.engine.on_marker(rig.now, 2);
   }
   SUBCASE("found by an acquire") {
     request = rig.acquire();

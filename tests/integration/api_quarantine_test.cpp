@@ -360,7 +360,8 @@ TEST_CASE("a node moves while clients of the old list and of the new one take on
     CHECK(more(visits_of_new));
     std::this_thread::sleep_for(6'100ms);  // what the old node granted is over
     CHECK(spare.run(0, {"EXISTS", "redlock:node"}) == "0");
-    const auto adopted = must(Admin(new_one).replace(fleet.uri(2), spare.uri(0)));
+    const auto adopted =
+        must(Admin(new_one).replace(fleet.uri(2), spare.uri(0), OldLeases::are_over));
     CHECK(adopted[2].adoption == Adoption::written);
     CHECK(more(visits_of_old));  // while it votes
     CHECK(more(visits_of_new));
@@ -374,6 +375,43 @@ TEST_CASE("a node moves while clients of the old list and of the new one take on
   CHECK(room.wrong() == 0);
   CHECK(kept.valid());
   CHECK(must(kept.release()) == Released::released);
+}
+
+TEST_CASE("members are replaced one after the other while they run, and clients that run follow") {
+  Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const Fleet next({.nodes = 3, .persistence = Persistence::always});
+  run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "2000"});
+  ClientOptions options = careful(fleet);
+  options.max_lease = options.lease = 2s;
+  const Client keeper = start_client(options);
+  Lease kept = must(keeper.lock("kept").acquire({.wait = patience}));
+  const Client admin = start_client(options);
+
+  Room room;
+  std::array<std::atomic<int>, 2> visits{};
+  {
+    const Client one = start_client(options);
+    const Client other = start_client(options);
+    std::jthread visitor([&] { room.visit(one, visits[0]); });
+    std::jthread rival([&] { room.visit(other, visits[1]); });
+    for (std::size_t node = 0; node < 3; ++node) {
+      const auto replaced = must(Admin(admin).replace(fleet.uri(node), next.uri(node)));
+      CHECK_MESSAGE(replaced[node].adoption == Adoption::waits, replaced[node].detail);
+      CHECK_FALSE(is_locked_on(next, node, "kept"));
+      CHECK(eventually([&] { return is_locked_on(next, node, "kept"); }));
+      fleet.kill(node);
+    }
+    for (auto& each : visits) {
+      const int before = each;
+      CHECK(eventually([&] { return each >= before + 20; }));
+    }
+    room.close();
+  }
+  CHECK(room.wrong() == 0);
+  CHECK(kept.valid());
+  CHECK(must(kept.release()) == Released::released);
+  const auto report = must(Admin(admin).inspect("kept"));
+  for (std::size_t node = 0; node < 3; ++node) CHECK(report.nodes[node].node == next.uri(node));
 }
 
 TEST_CASE("a program finds the whole set by one member, with the login of that one") {

@@ -319,7 +319,7 @@ TEST_CASE_FIXTURE(AdoptedSet, "adopt enrols a blank node in a set only if named 
 
 TEST_CASE_FIXTURE(AdoptedSet, "a member's place is given to another node, and only that place") {
   const Fleet spares({.nodes = 2, .persistence = Persistence::always});
-  const Arguments replace{"set", "replace", fleet.uri(2), spares.uri(0)};
+  const Arguments replace{"set", "replace", fleet.uri(2), spares.uri(0), "--over"};
   const auto too_early = exits_with(64, ask(fleet, replace));
   CHECK(contains(too_early.err, fleet.uri(2) + " still answers as a member of a set"));
   fleet.kill(2);
@@ -346,6 +346,22 @@ TEST_CASE_FIXTURE(AdoptedSet, "a member's place is given to another node, and on
   CHECK(contains(exits_with(1, ask(fleet, {"adopt"})).out, "another node has taken its place"));
 }
 
+TEST_CASE_FIXTURE(AdoptedSet, "a member that runs is replaced when its leases are over; and back") {
+  run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "1500"});
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  const Uris seed{fleet.uri(0)};
+  const auto waits = [&](const std::string& from, const std::string& to) {
+    const Arguments replace{"set", "replace", from, to};
+    const auto done = exits_with(0, ask(seed, replace, with_quarantine));
+    CHECK(contains(done.err, to + " is a member, and grants locks in about "));
+    CHECK(occurrences(done.out, "already_there") == 3);
+    CHECK(ask(seed, {"doctor"}, with_quarantine).status == 0);
+  };
+  waits(fleet.uri(2), spare.uri(0));
+  CHECK(contains(ask(spare, {"set", "show"}, with_quarantine).out, "epoch 2, "));
+  waits(spare.uri(0), fleet.uri(2));  // it was left as it was, with its marker
+}
+
 TEST_CASE("a node takes no place before a quorum of the members name it") {
   Fleet fleet({.nodes = 5, .persistence = Persistence::always, .adopted = true});
   const Fleet spare({.nodes = 1, .persistence = Persistence::always});
@@ -355,7 +371,7 @@ TEST_CASE("a node takes no place before a quorum of the members name it") {
       fleet.run(node, {"CONFIG", "SET", "min-replicas-to-write", replicas});
     }
   };
-  const Arguments replace{"set", "replace", fleet.uri(4), spare.uri(0)};
+  const Arguments replace{"set", "replace", fleet.uri(4), spare.uri(0), "--over"};
   let_write("1");
   const auto refused = exits_with(69, ask(fleet, replace));
   CHECK(occurrences(refused.out, "failed") == 3);

@@ -126,6 +126,7 @@ class LinkFixture final : public LinkRecorder, Streams {
     timer_->start(left);
   }
 
+  void move(engine::NodeIndex, const NodeAddress&) override {}
   void connect(engine::NodeIndex) override { transport_->connect(); }
   void disconnect(engine::NodeIndex, Closing how) override { transport_->disconnect(how); }
   std::size_t write(engine::NodeIndex, std::string& bytes) override {

@@ -59,6 +59,7 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     link.give_up_at = local() + connect_within;
     scene_.at(scene_.now + connect_within, Event::What::connect_timeout, *link.stream);
   }
+  void move(NodeIndex, const wire::NodeAddress&) override {}
   void disconnect(NodeIndex node, wire::Closing how) override {
     Link& link = links[node];
     link.unwritten.clear();

@@ -21,7 +21,7 @@ inline constexpr const char* own_set = "own";
 
 /// Under which markers name it.
 inline std::string address_of(NodeIndex node) {
-  return "node-" + std::to_string(node);
+  return "redis://node-" + std::to_string(node) + ":6379";
 }
 
 class Servers final : NodeServerHost {

@@ -96,6 +96,7 @@ class DriverRig final : Streams, DriverHost {
   std::vector<RedisCommand> commands;
   std::vector<std::string> ups;
   std::vector<std::string> downs;
+  std::map<engine::NodeIndex, std::string> moved;
   std::array<int, node_count> writes{};
   std::array<engine::Duration, node_count> ahead{};  // of virtual time, by each node's clock
   std::unique_ptr<Driver> driver;
@@ -131,6 +132,10 @@ class DriverRig final : Streams, DriverHost {
     return true;
   }
 
+  void move(engine::NodeIndex index, const NodeAddress& address) override {
+    CHECK(!peers_[index].open);
+    moved[index] = address.label;
+  }
   void connect(engine::NodeIndex index) override { peers_[index].connecting = true; }
   void disconnect(engine::NodeIndex index, Closing) override { peers_[index] = {}; }
   std::size_t write(engine::NodeIndex index, std::string& bytes) override {
@@ -323,6 +328,27 @@ TEST_CASE("an acquire or hold that named former members is sent once more, by th
   CHECK(std::holds_alternative<engine::ExtendSucceeded>(rig.finished.at(2).result));
   each_once(2);
   CHECK(rig.downs.empty());
+}
+
+TEST_CASE("a client that asks for nothing finds out that a member was replaced, and goes there") {
+  DriverRig rig;
+  int epoch = 1;
+  rig.node = [&](std::size_t node, const RedisCommand& command) -> std::string {
+    if (!is(command, "HGETALL") || epoch == 1) return member_number(node, command);
+    if (node == 1) return array({});  // the new one
+    return marker_of("3", "0=redis://host0:6379 9=redis://host9:6379 2=redis://host2:6379",
+                     std::to_string(node), "2");
+  };
+  rig.run();
+  REQUIRE(rig.ups.size() == 3);
+  rig.pass(9s);
+  epoch = 2;
+  CHECK(rig.moved.empty());
+  rig.pass(11s);
+  CHECK(rig.moved == std::map<engine::NodeIndex, std::string>{{1, "redis://host9:6379"}});
+  REQUIRE_FALSE(rig.downs.empty());
+  CHECK(rig.downs[0] == "redis://host1:6379 has lost its place in the set to redis://host9:6379");
+  CHECK(rig.acquires(1));
 }
 
 TEST_CASE("a client without quarantine is warned of nodes that have no marker") {

@@ -194,6 +194,7 @@ class LinkRig : public LinkRecorder, Streams {
     }
   }
 
+  void move(engine::NodeIndex, const NodeAddress&) override {}
   void connect(engine::NodeIndex) override {
     REQUIRE_FALSE(open_);
     connecting_ = true;

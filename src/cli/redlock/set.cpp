@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
 // redlock set: the members of the set.
 #include <algorithm>
+#include <chrono>
 #include <fmt/core.h>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include <redlock/admin.hpp>
+#include <redlock/clock.hpp>
 
 #include "cli/duration.hpp"
 #include "cli/exit_code.hpp"
@@ -34,16 +39,17 @@ Examples:
 
 constexpr auto* replace_footer = R"help(
 Gives the place of a member to another node, at another address, while locks are held:
-  1. Stop OLD for good: it must not come back when its machine starts. Delete its data.
-  2. Start NEW, empty.
-  3. Wait one longest lease, and a tenth of it, from step 1.
-  4. redlock set replace OLD NEW: your word that steps 1 and 3 are done. The markers of the members
-     name NEW from then on, and OLD does not count any more.
-  5. Give the new list to all programs, and restart them one after the other.
+  1. Start NEW, empty. OLD may run, or be dead.
+  2. redlock set replace OLD NEW. The markers of the members name NEW from then on, OLD does not
+     count any more, and programs that run move on to NEW by themselves. NEW grants nothing while
+     leases may live that OLD has confirmed: the command waits for that, one longest lease.
+  3. Stop OLD. Write NEW into the lists that programs are started with.
+Replace one member after the other: the command ends when the next one may be replaced. Interrupted,
+it is finished by the same command, and undone by redlock set replace NEW OLD.
 A member that lost its data stays at its address: redlock adopt --replaced NODE.
 
-Does nothing if OLD still answers. Interrupted, it is finished by the same command. Exits 0 if every
-node has its marker, 1 if one is left alone, 69 if one could not be asked, 64 if OLD is no member.
+Exits 0 if every node has its marker, 1 if one is left alone, 69 if one could not be asked, 64 if
+OLD is no member.
 
 Examples:
   redlock set replace redis://c:7001 redis://d:7001 --nodes redis://a:7001
@@ -52,20 +58,53 @@ Examples:
 class ReplaceMember {
  public:
   ReplaceMember(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
-    app.add_option("OLD", old_, "The member that is stopped for good")->required();
+    app.add_option("OLD", old_, "The member that leaves")->required();
     app.add_option("NEW", new_, "The node that takes its place")->required();
+    app.add_flag("--over", over_,
+                 "Do not wait: OLD is stopped for good, and has been for one longest lease");
     add_format_option(app, format_);
   }
 
   int run() {
-    const auto client = nodes_.connect_to_look();
-    const auto adoptions = Admin(client).replace(old_, new_);
+    const auto leases = over_ ? OldLeases::are_over : OldLeases::may_live;
+    auto adoptions = Admin(nodes_.connect_to_look()).replace(old_, new_, leases);
+    if (adoptions && waits(*adoptions)) {
+      // As every client does, this one gives the node its marker when it has waited for so long.
+      const auto with_new = find_set(nodes_.client_options());
+      if (!with_new) throw failure(with_new.error());
+      const auto client = make_client(*with_new);
+      const auto began = BootClock::now();
+      for (auto told = began; adoptions && waits(*adoptions);) {
+        if (BootClock::now() >= told) {
+          say_that_it_waits(*adoptions, with_new->max_lease, BootClock::now() - began);
+          told += std::chrono::seconds(10);
+        }
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        adoptions = Admin(client).replace(old_, new_);
+      }
+    }
     if (!adoptions) throw failure(adoptions.error());
     return show_adoptions(*adoptions, format_);
   }
 
  private:
+  static bool waits(const std::vector<NodeAdoption>& adoptions) {
+    return std::ranges::count(adoptions, Adoption::waits, &NodeAdoption::adoption) > 0;
+  }
+  static void say_that_it_waits(const std::vector<NodeAdoption>& adoptions,
+                                std::chrono::milliseconds max_lease,
+                                std::chrono::nanoseconds waited) {
+    const auto left = std::chrono::ceil<std::chrono::seconds>(
+        std::max<std::chrono::nanoseconds>(max_lease * 11 / 10 - waited, {}));
+    const auto node = std::ranges::find(adoptions, Adoption::waits, &NodeAdoption::adoption);
+    say(
+        fmt::format("{} is a member, and grants locks in about {} s, when leases are over that "
+                    "its predecessor may have confirmed",
+                    node->node, left.count()));
+  }
+
   NodeOptions nodes_;
+  bool over_ = false;
   std::string old_;
   std::string new_;
   Format format_ = Format::table;

@@ -135,6 +135,10 @@ void Acquirer::node_ran_ahead(NodeIndex node, Duration by) {
   for (const GrantId grant : attempts_.ids()) attempts_.find(grant)->node_ran_ahead(node, by);
 }
 
+void Acquirer::node_removed(NodeIndex node) {
+  for (const GrantId grant : attempts_.ids()) attempts_.find(grant)->node_removed(node);
+}
+
 /// What the node has of those that wait is not known.
 void Acquirer::on_node_up(Instant now, NodeIndex node) {
   silent_.erase(node);

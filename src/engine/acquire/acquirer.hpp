@@ -40,6 +40,7 @@ class Acquirer {
   /// False if it is not about an attempt under way.
   bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void node_ran_ahead(NodeIndex node, Duration by);
+  void node_removed(NodeIndex node);
   void on_node_up(Instant now, NodeIndex node);
   /// A node says that the turn of this client's line has come, or comes after that time.
   void on_wake(Instant now, NodeIndex node, std::uint64_t line, Duration after);

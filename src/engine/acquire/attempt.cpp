@@ -295,17 +295,30 @@ void Attempt::judge_sets() {
   }
   if (awaits_set_ || phase_ == Phase::settling) return;
   NodeSet granted;
+  NodeSet strangers;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (ballots_[node].vote == Vote::granted) granted.insert(node);
+    if (ballots_[node].vote != Vote::granted) continue;
+    sets.is_stranger(node) ? strangers.insert(node) : granted.insert(node);
   }
+  const NodeSet dropped = strangers | without_conflict(granted);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    if (!granted.contains(node)) continue;
-    if (!sets.is_stranger(node) && !sets.is_removed(node, granted)) continue;
+    if (!dropped.contains(node)) continue;
     nodes_[node].set_until(Instant::min());
     per_node_[node].granted = 0;
     Unavailable why = sets.refusal(node);
     lose_vote(node, std::move(why));
   }
+}
+
+/// The votes that are lost because one of these nodes was replaced, as another one shows. Either
+/// side may be the wrong one: the one without which the others are a quorum.
+NodeSet Attempt::without_conflict(NodeSet granted) {
+  const auto [removing, removed] = electorate_.sets().conflict_in(granted);
+  if (removing == NodeSet()) return {};
+  if ((granted - removed).size() >= quorum()) return removed;
+  const bool may_change = std::ranges::count(ballots_, Vote::pending, &Ballot::vote) > 0;
+  awaits_set_ = may_change && (granted - removing).size() < quorum();
+  return awaits_set_ ? NodeSet() : removing;
 }
 
 void Attempt::decide(Instant now, Outbox& out) {

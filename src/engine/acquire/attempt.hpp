@@ -65,6 +65,8 @@ class Attempt {
   void raise_floor(Token floor) { plan_.floor = std::max(plan_.floor, floor); }
   /// The node's clock ran ahead of ours by this much.
   void node_ran_ahead(NodeIndex node, Duration by) { nodes_.shorten(node, by); }
+  /// See Leases.
+  void node_removed(NodeIndex node) { nodes_.limit(node, nodes_.valid_until()); }
 
   [[nodiscard]] Phase phase() const { return phase_; }
   /// Whether it votes, and cannot win by the answers that are still to come.
@@ -123,6 +125,7 @@ class Attempt {
   [[nodiscard]] Token ceiling() const;
   void begin_settling(Instant now, Outbox& out);
   void judge_sets();
+  [[nodiscard]] NodeSet without_conflict(NodeSet granted);
   void decide(Instant now, Outbox& out);
   [[nodiscard]] Instant too_late_from() const;
   void decide_settling(Instant now);

@@ -246,12 +246,26 @@ void HeldLease::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* 
 }
 
 void HeldLease::confirm(Instant now, NodeIndex node, const Tag& tag) {
-  if (electorate_->distrust(now, node)) {
+  if (electorate_->distrust(now, node) || contradicts(now, node)) {
     nodes_.confirm_without_trust(node);
   } else {
     nodes_.confirm(node, electorate_->trusted_until(tag.sent, tag.lease));
   }
   nodes_[node].in_quarantine = electorate_->quarantined(now, node);
+}
+
+/// Whether the confirmation of the node must not be counted beside that of another one, as one of
+/// the two was replaced, perhaps by the word of a single node. The node that counts already goes on
+/// to count, and that is never both.
+bool HeldLease::contradicts(Instant now, NodeIndex node) const {
+  const SetMembership& sets = electorate_->sets();
+  if (!sets.is_changing()) [[likely]]
+    return false;
+  NodeSet counted = nodes_.trusted(now);
+  if ((sets.removed_by(node) & counted) != NodeSet()) return true;
+  if (counted.contains(node)) return false;
+  counted.insert(node);
+  return sets.conflict_in(counted).removed.contains(node);
 }
 
 void HeldLease::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {

@@ -53,6 +53,8 @@ class HeldLease {
   void on_deadline(Instant now, NodeSet full, Outbox& out);
   /// The node's clock ran ahead of ours by this much: it ends what it confirmed that much earlier.
   void node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out);
+  /// See Leases.
+  void node_removed(NodeIndex node) { nodes_.limit(node, nodes_.valid_until()); }
   [[nodiscard]] Instant deadline() const;
 
   /// Whether the watchdog's time has come.
@@ -116,6 +118,7 @@ class HeldLease {
   [[nodiscard]] bool explained_by_quarantine(Instant now, NodeIndex node) const;
   void deny(Instant now, NodeIndex node, const Tag& tag);
   void on_denied_by_voter();
+  [[nodiscard]] bool contradicts(Instant now, NodeIndex node) const;
   void confirm(Instant now, NodeIndex node, const Tag& tag);
   void on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
 

@@ -138,6 +138,10 @@ void Leases::node_ran_ahead(Instant now, NodeIndex node, Duration by) {
   }
 }
 
+void Leases::node_removed(NodeIndex node) {
+  for (const GrantId grant : held_.ids()) held_.find(grant)->node_removed(node);
+}
+
 void Leases::after_input(GrantId grant) {
   const HeldLease& lease = *held_.find(grant);
   if (!attaching_.empty()) {

@@ -62,6 +62,10 @@ class Leases {
   /// Every hold of a lease, also of one that is over, is answered once.
   void on_hold_ended(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   void node_ran_ahead(Instant now, NodeIndex node, Duration by);
+  /// The node lost its place to another one. What it confirmed counts for as long as every lease
+  /// was valid with it, and not together with what the others confirm from now on: a quorum of the
+  /// later members may be without any of these.
+  void node_removed(NodeIndex node);
   /// Rounds and renewals that wait for room and have it now.
   void admit(Instant now);
 

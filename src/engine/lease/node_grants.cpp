@@ -32,6 +32,11 @@ void NodeGrants::shorten(NodeIndex node, Duration by) {
   if (grant.until() != Instant::min()) grant.set_until(grant.until() - by);
 }
 
+void NodeGrants::limit(NodeIndex node, Instant until) {
+  NodeGrant& grant = (*this)[node];
+  grant.set_until(std::min(grant.until(), until));
+}
+
 void NodeGrants::withdraw(NodeIndex node) {
   NodeGrant& grant = (*this)[node];
   if (!rules::denial_withdraws(grant.possession == Possession::ours)) return;

@@ -81,6 +81,8 @@ class NodeGrants {
   void confirm_without_trust(NodeIndex node) { confirm(node, Instant::min()); }
   /// The node ends every lease that much earlier than was thought.
   void shorten(NodeIndex node, Duration by);
+  /// What the node confirmed counts until then at the latest.
+  void limit(NodeIndex node, Instant until);
   /// The node replied free or taken: whatever it confirmed before no longer counts.
   void withdraw(NodeIndex node);
   /// Another process has drawn this owner and has the lock there: the node cannot tell the two

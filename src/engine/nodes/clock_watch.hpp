@@ -52,6 +52,9 @@ class ClockWatch {
     nodes_[node].noted_until = now + std::min(lasts, window_);
   }
 
+  /// The node is another server by now.
+  void forget(NodeIndex node) { nodes_[node] = {}; }
+
   /// False for max_lease after the node's clock was seen to move, unless it was our own.
   [[nodiscard]] bool keeps_time(Instant now, NodeIndex node) const {
     return now >= trusted_from(node);

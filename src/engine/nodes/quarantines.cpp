@@ -34,6 +34,7 @@ Quarantines::Quarantines(const Config& config)
 
 void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
   sets_.on_marker(node, facts.marker);
+  follow_members(now);
   if (quarantine_ == Duration::zero()) {
     next_look_ = std::min(next_look_, now);
     return;
@@ -63,10 +64,34 @@ void Quarantines::on_sign_of_life(Instant now, NodeIndex node) {
   nodes_[node].seen_at = now;
 }
 
-void Quarantines::on_marker(NodeIndex node, Membership marker) {
+void Quarantines::on_marker(Instant now, NodeIndex node, Membership marker) {
   if (quarantine_ == Duration::zero()) return sets_.on_refused(node);
-  sets_.on_marker(node, std::move(marker));
+  on_members(now, node, std::move(marker));
   trust(nodes_[node]);
+}
+
+void Quarantines::on_members(Instant now, NodeIndex node, Membership marker) {
+  sets_.on_marker(node, std::move(marker));
+  follow_members(now);
+}
+
+/// Whatever was replaced may have confirmed leases until now. So the new member waits from now on,
+/// for however long it has stood there without a marker.
+void Quarantines::follow_members(Instant now) {
+  const auto& known = sets_.known();
+  if (!known || (followed_ && !known->follows(*followed_))) return;
+  has_changed_ = followed_.has_value();
+  followed_ = known;
+  for (Node& state : nodes_) {
+    if (!rules::new_member_waits(state.suspect_since.has_value())) continue;
+    state.suspect_since = now;
+    state.votes_from = now + quarantine_;
+  }
+}
+
+void Quarantines::on_moved(NodeIndex node, const std::string& address) {
+  sets_.on_moved(node, address);
+  nodes_[node] = {};
 }
 
 void Quarantines::on_pending_marker(Instant now, NodeIndex node, std::string id) {

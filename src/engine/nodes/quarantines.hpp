@@ -27,11 +27,17 @@ class Quarantines {
   /// The run that was shown last is still there.
   void on_sign_of_life(Instant now, NodeIndex node);
   /// The node has a marker, which says this.
-  void on_marker(NodeIndex node, Membership marker = {});
+  void on_marker(Instant now, NodeIndex node, Membership marker = {});
   /// The marker that it had all the time says this by now.
-  void on_members(NodeIndex node, Membership marker) { sets_.on_marker(node, std::move(marker)); }
+  void on_members(Instant now, NodeIndex node, Membership marker);
   /// The node has no marker, and is pending with this id, which is lost with the rest of its data.
   void on_pending_marker(Instant now, NodeIndex node, std::string id);
+
+  void on_down(NodeIndex node) { sets_.on_down(node); }
+  /// Whether a quorum shows later members since the last call.
+  [[nodiscard]] bool take_change() { return std::exchange(has_changed_, false); }
+  /// The node is by now the server at this address.
+  void on_moved(NodeIndex node, const std::string& address);
 
   /// Whether it may be asked for the lock now, as far as this client knows.
   [[nodiscard]] bool votes(Instant now, NodeIndex node) const;
@@ -60,6 +66,7 @@ class Quarantines {
   };
 
   void on_no_marker(Instant now, NodeIndex node);
+  void follow_members(Instant now);
   void suspect(Instant now, Node& state);
   void trust(Node& state) const;
 
@@ -70,6 +77,8 @@ class Quarantines {
   SetMembership sets_;
   std::vector<Node> nodes_;
   Instant next_look_ = never;
+  std::optional<SetConfiguration> followed_;
+  bool has_changed_ = false;
 };
 
 }  // namespace redlock::engine

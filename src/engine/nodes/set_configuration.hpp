@@ -35,6 +35,10 @@ struct SetConfiguration {
   }
   /// As a message names it: a node grants nothing that names another one.
   [[nodiscard]] std::string name() const { return set + ":" + std::to_string(epoch); }
+  /// Whether it is of the same set, and was made after the other.
+  [[nodiscard]] bool follows(const SetConfiguration& other) const {
+    return set == other.set && epoch > other.epoch;
+  }
   friend bool operator==(const SetConfiguration&, const SetConfiguration&) = default;
 };
 

@@ -11,12 +11,14 @@ SetMembership::SetMembership(const Config& config)
     : nodes_(config.nodes),
       addresses_(config.addresses),
       wants_markers_(config.quarantine),
-      markers_(config.nodes) {
+      markers_(config.nodes),
+      removed_by_(config.nodes) {
   addresses_.resize(nodes_);
 }
 
 void SetMembership::on_marker(NodeIndex node, std::optional<Membership> marker) {
   seen_.insert(node);
+  unreached_.erase(node);
   markers_[node] = std::move(marker);
   judge();
 }
@@ -40,15 +42,21 @@ std::uint32_t SetMembership::shown(const SetConfiguration& configuration) const 
   }));
 }
 
-bool SetMembership::is_removed(NodeIndex node, NodeSet by) const {
-  if (!markers_[node]) return false;
-  const auto& [id, its] = *markers_[node];
-  for (NodeIndex other = 0; other < nodes_; ++other) {
-    if (!by.contains(other) || !markers_[other]) continue;
-    const SetConfiguration& later = markers_[other]->configuration;
-    if (later.set == its.set && later.epoch > its.epoch && !later.has(id)) return true;
+bool SetMembership::removes(NodeIndex other, NodeIndex node) const {
+  if (!markers_[node] || !markers_[other]) return false;
+  const SetConfiguration& later = markers_[other]->configuration;
+  return later.follows(markers_[node]->configuration) && !later.has(markers_[node]->id);
+}
+
+SetMembership::Conflict SetMembership::conflict_in(NodeSet nodes) const {
+  Conflict found;
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if (!nodes.contains(node)) continue;
+    const NodeSet removed = removed_by_[node] & nodes;
+    if (removed != NodeSet()) found.removing.insert(node);
+    found.removed = found.removed | removed;
   }
-  return false;
+  return found;
 }
 
 bool SetMembership::is_copy(NodeIndex node, NodeIndex other) const {
@@ -79,18 +87,25 @@ void SetMembership::judge() {
     if (first == nullptr) first = &marker->configuration;
     changing_ = changing_ || marker->configuration != *first;
   }
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    removed_by_[node] = {};
+    for (NodeIndex other = 0; changing_ && other < nodes_; ++other) {
+      if (removes(node, other)) removed_by_[node].insert(other);
+    }
+  }
   if (!rules::other_sets_are_refused()) return;
   for (NodeIndex node = 0; node < nodes_; ++node) {
     if (!markers_[node]) continue;
     std::uint32_t removed = 0;
     bool copied = false;
     for (NodeIndex other = 0; other < nodes_; ++other) {
-      removed += is_removed(node, NodeSet::of(other)) ? 1 : 0;
+      removed += removed_by_[other].contains(node) ? 1 : 0;
       copied = copied || is_copy(node, other);
     }
     const bool is_member = *named_by(node) == set_ && removed < quorum_of(nodes_) && !copied;
     if (!is_member) strangers_.insert(node);
   }
+  for (NodeSet& removed : removed_by_) removed = removed - strangers_;
 }
 
 /// The configuration that a quorum of the nodes shows, or showed last if no marker contradicts it
@@ -103,8 +118,7 @@ const SetConfiguration* SetMembership::configuration() const {
     });
   };
   const auto is_later = [this](const auto& marker) {
-    return marker && marker->configuration.set == known_->set &&
-           marker->configuration.epoch > known_->epoch;
+    return marker && marker->configuration.follows(*known_);
   };
   if (known_ && std::ranges::any_of(markers_, is_later)) return nullptr;
   if (known_ && (shown(*known_) >= quorum_of(nodes_) || !contradicts(*known_))) return &*known_;
@@ -112,6 +126,53 @@ const SetConfiguration* SetMembership::configuration() const {
   const auto left = std::ranges::find_if(markers_, [](const auto& it) { return it.has_value(); });
   if (left == markers_.end() || contradicts((*left)->configuration)) return nullptr;
   return &(*left)->configuration;
+}
+
+/// Whether the node is one of these members, or stands at the address of one. A client may spell
+/// addresses otherwise than the markers do; the ids are the same.
+bool SetMembership::has_place(NodeIndex node, const SetConfiguration& its) const {
+  return its.at(addresses_[node]) != nullptr || (markers_[node] && its.has(markers_[node]->id));
+}
+
+/// A node that was never reached may also be a member whose address is spelled in another way,
+/// unless all others are spelled as the markers have them. One that shows no marker, or that of
+/// another set, is listed by mistake: that is the operator's to mend.
+std::vector<SetMembership::Relocation> SetMembership::relocations() const {
+  if (!known_ || shown(*known_) < quorum_of(nodes_) || known_->members.size() != nodes_) return {};
+  std::vector<NodeIndex> without;
+  bool spelled_alike = true;
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    if (!has_place(node, *known_)) without.push_back(node);
+    spelled_alike = spelled_alike && (known_->at(addresses_[node]) != nullptr || !markers_[node]);
+  }
+  std::erase_if(without, [&](NodeIndex node) {
+    if (markers_[node]) return !known_->follows(markers_[node]->configuration);
+    return !unreached_.contains(node) || !spelled_alike;
+  });
+  const auto scheme = [](const std::string& address) {
+    const auto end = address.find("://");
+    return end == std::string::npos ? std::string() : address.substr(0, end);
+  };
+  std::vector<Relocation> found;
+  for (const Member& member : known_->members) {
+    if (found.size() == without.size()) break;
+    // From TLS to none would betray the password; the other way needs options of its own.
+    if (scheme(member.address) != scheme(addresses_[without[found.size()]])) continue;
+    const bool is_listed = std::ranges::find(addresses_, member.address) != addresses_.end() ||
+                           std::ranges::any_of(markers_, [&](const auto& marker) {
+                             return marker && marker->id == member.id;
+                           });
+    if (!is_listed) found.push_back({without[found.size()], member.address});
+  }
+  return found;
+}
+
+void SetMembership::on_moved(NodeIndex node, std::string address) {
+  addresses_[node] = std::move(address);
+  seen_.erase(node);
+  unreached_.erase(node);
+  markers_[node].reset();
+  judge();
 }
 
 std::optional<Membership> SetMembership::membership_of(NodeIndex node) const {

@@ -24,6 +24,10 @@ class SetMembership {
 
   /// The marker that a new connection shows; none: no marker.
   void on_marker(NodeIndex node, std::optional<Membership> marker);
+  /// It cannot be reached now.
+  void on_down(NodeIndex node) {
+    if (!seen(node)) unreached_.insert(node);
+  }
   /// The node refused an acquire because of a marker that this client does not expect.
   void on_refused(NodeIndex node);
 
@@ -42,8 +46,25 @@ class SetMembership {
   [[nodiscard]] bool seen(NodeIndex node) const { return seen_.contains(node); }
   /// Whether nodes show different members of one set: a change is on its way, or was interrupted.
   [[nodiscard]] bool is_changing() const { return changing_; }
-  /// Whether one of these nodes shows later members of its set, without this one.
-  [[nodiscard]] bool is_removed(NodeIndex node, NodeSet by) const;
+  /// The nodes that show earlier members of this node's set, and are none of its later ones: their
+  /// confirmations and those of this node must not be counted together.
+  [[nodiscard]] NodeSet removed_by(NodeIndex node) const { return removed_by_[node]; }
+  /// Of these nodes, those that remove another of them, and those that are removed by one.
+  struct Conflict {
+    NodeSet removing;
+    NodeSet removed;
+  };
+  [[nodiscard]] Conflict conflict_in(NodeSet nodes) const;
+
+  /// A node that has lost its place, and the address of the member that has it by now.
+  struct Relocation {
+    NodeIndex node = 0;
+    std::string address;
+  };
+  /// Those that follow from what a quorum shows. To be answered by on_moved().
+  [[nodiscard]] std::vector<Relocation> relocations() const;
+  /// The node is by now the server at this address, of which nothing is known.
+  void on_moved(NodeIndex node, std::string address);
   /// Whether the node's grants do not count, unless the set is open and becomes the node's own.
   [[nodiscard]] bool is_stranger(NodeIndex node) const { return strangers_.contains(node); }
   [[nodiscard]] bool has_strangers() const { return strangers_ != NodeSet(); }
@@ -60,6 +81,8 @@ class SetMembership {
   /// How many nodes' markers name this set, or show this configuration.
   [[nodiscard]] std::uint32_t named(const std::string& set) const;
   [[nodiscard]] std::uint32_t shown(const SetConfiguration& configuration) const;
+  [[nodiscard]] bool removes(NodeIndex other, NodeIndex node) const;
+  [[nodiscard]] bool has_place(NodeIndex node, const SetConfiguration& its) const;
   /// Whether that node has the data of this one, which stands in the other's place.
   [[nodiscard]] bool is_copy(NodeIndex node, NodeIndex other) const;
   [[nodiscard]] const SetConfiguration* configuration() const;
@@ -68,9 +91,11 @@ class SetMembership {
   std::vector<std::string> addresses_;
   bool wants_markers_;
   std::vector<std::optional<Membership>> markers_;
+  std::vector<NodeSet> removed_by_;
   std::optional<std::string> set_;         // by the latest quorum
   std::optional<SetConfiguration> known_;  // the same
   NodeSet seen_;
+  NodeSet unreached_;  // were down, and were never seen
   NodeSet strangers_;
   bool changing_ = false;
 };

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// A member is replaced while a client runs: what still counts, what counts no more, and where the
+// client looks for the new member.
+#include "rig.hpp"
+
+namespace redlock::engine::test {
+namespace {
+
+const std::vector<Member> former{{"0", "0"}, {"1", "1"}, {"2", "2"}};
+const std::vector<Member> later{{"0", "0"}, {"1", "1"}, {"new", "elsewhere"}};
+
+/// Three nodes whose set replaces the last one.
+struct Change : CarefulRig {
+  Change() : CarefulRig(3) { see({0, 1, 2}, sound); }
+
+  static Membership epoch(std::uint64_t number, NodeIndex node, std::vector<Member> members) {
+    return {std::to_string(node), {"ours", number, std::move(members)}};
+  }
+  void tell(NodeIndex node, const std::vector<Member>& members = later, std::uint64_t number = 2) {
+    engine.on_members(now, node, epoch(number, node, members));
+    collect();
+  }
+  /// All nodes are asked to hold; these do.
+  void hold(GrantId grant, std::initializer_list<NodeIndex> nodes) {
+    take_all();
+    engine.extend(now, 0, grant, 30s);
+    collect();
+    for (const NodeIndex node : nodes) answer(node, Held{7});
+  }
+  [[nodiscard]] Instant trusted_until(Instant sent) const {
+    return rules::trusted_until(sent, 30s, 0.01);
+  }
+};
+
+TEST_CASE("a client moves on to a new member when a quorum shows it, and not before") {
+  Change rig;
+  const GrantId grant = rig.lease_on_all().grant;
+  rig.tell(0);
+  CHECK(rig.moves.empty());
+  rig.tell(1);
+  CHECK(rig.moves == std::map<NodeIndex, std::string>{{2, "elsewhere"}});
+  rig.see(2, wiped);  // the new one
+  const auto hold_for = [&](int times) {
+    for (; times > 0; --times) {
+      rig.advance(10s);
+      rig.hold(grant, {0, 1});
+      CHECK(rig.valid_until[grant] == rig.trusted_until(rig.now));
+    }
+  };
+  hold_for(6);
+  CHECK(std::ranges::none_of(rig.tended, &TendMarker::write));
+  hold_for(1);
+  CHECK(std::ranges::any_of(rig.tended, [](const TendMarker& tend) {
+    return tend.node == 2 && tend.write && tend.marker.id == "new";
+  }));
+}
+
+TEST_CASE("a new member that stood there before waits from the change on") {
+  CarefulRig rig(3);
+  const std::vector<Member> before{{"0", "0"}, {"1", "1"}, {"old", "elsewhere"}};
+  const auto shown = [&](NodeIndex node, std::uint64_t epoch, const std::vector<Member>& members) {
+    return NodeFacts{.marker = Change::epoch(epoch, node, members), .durable = true};
+  };
+  rig.see(2, wiped);
+  rig.see(0, shown(0, 1, before));
+  rig.see(1, shown(1, 1, before));
+  rig.advance(200s);
+  rig.see(0, shown(0, 2, former));
+  rig.see(1, shown(1, 2, former));
+  const auto written = [&] { return std::ranges::count(rig.tended, true, &TendMarker::write); };
+  rig.advance(59s);
+  CHECK(written() == 0);
+  rig.advance(4s);
+  CHECK(written() > 0);
+}
+
+TEST_CASE("a replaced node counts no longer than the lease was valid with it") {
+  Change rig;
+  const GrantId grant = rig.lease_on_all().grant;
+  const Instant valid = rig.valid_until[grant];
+  rig.advance(5s);
+  rig.hold(grant, {2});  // it does not know yet that it is replaced
+  rig.tell(0);
+  rig.tell(1);
+  rig.advance(5s);
+  rig.hold(grant, {0});
+  CHECK(rig.valid_until[grant] == valid);
+  rig.answer(1, Held{7});
+  CHECK(rig.valid_until[grant] == rig.trusted_until(rig.now));
+}
+
+TEST_CASE("one node that names later members takes no vote but its own") {
+  Change rig;
+  const GrantId grant = rig.lease_on_all().grant;
+  rig.tell(0, {{"0", "0"}, {"x", "x"}, {"y", "y"}}, 9);
+  rig.advance(10s);
+  SUBCASE("of a lease") {
+    rig.hold(grant, {0, 1});
+    CHECK(rig.valid_until[grant] < rig.trusted_until(rig.now));
+    rig.answer(2, Held{7});
+    CHECK(rig.valid_until[grant] == rig.trusted_until(rig.now));
+  }
+  SUBCASE("of an attempt") {
+    const RequestId request = rig.acquire();
+    rig.answer({0, 1}, Granted{8});
+    CHECK_FALSE(rig.ended(request));
+    rig.answer(2, Granted{8});
+    CHECK(rig.ended_with<AcquireSucceeded>(request));
+  }
+  CHECK(rig.lost.empty());
+  CHECK(rig.moves.empty());
+}
+
+TEST_CASE("of a node and the one that removes it only the first to count counts") {
+  Change rig;
+  const GrantId grant = rig.lease_on({0, 1}).grant;
+  rig.answer(2, down);
+  rig.tell(0);
+  rig.advance(10s);
+  rig.hold(grant, {0, 1});
+  CHECK(rig.valid_until[grant] == rig.trusted_until(rig.now));
+  rig.hold(grant, {2});  // it is up again, and does not know that it is replaced
+  rig.answer(1, Taken{});
+  CHECK(rig.loss_of(grant) == LossReason::taken);
+}
+
+TEST_CASE("a client moves on from a node that it never reached, if it knows that it was replaced") {
+  CarefulRig rig(3);
+  auto members = later;
+  bool moves = false;
+  bool is_down = true;
+  SUBCASE("all others are spelled as the markers have them") {
+    moves = true;
+  }
+  SUBCASE("it is not known yet whether it can be reached") {
+    is_down = false;
+  }
+  SUBCASE("another one is spelled otherwise, and so may this one be") {
+    members[1].address = "otherwise";
+  }
+  SUBCASE("it answers, and has no marker: it is listed by mistake") {
+    rig.see(2, wiped);
+  }
+  SUBCASE("it is of another set") {
+    rig.see(2, {.marker = Membership{"x", {"theirs", 1, {{"x", "2"}}}}, .durable = true});
+  }
+  for (const NodeIndex node : {0U, 1U}) {
+    rig.see(node, {.marker = Change::epoch(2, node, members), .durable = true});
+  }
+  if (is_down) rig.engine.on_node_down(2);
+  rig.collect();
+  CHECK(rig.moves.contains(2) == moves);
+}
+
+TEST_CASE("a client does not follow from TLS to none") {
+  Rig rig(3, {.addresses = {"rediss://a", "rediss://b", "rediss://c"}, .quarantine = true});
+  const auto shown = [](const char* id, std::uint64_t epoch, const std::string& last) {
+    return NodeFacts{
+        .marker =
+            Membership{id,
+                       {"ours", epoch, {{"0", "rediss://a"}, {"1", "rediss://b"}, {"2", last}}}},
+        .durable = true};
+  };
+  const auto replace_by = [&](std::uint64_t epoch, const std::string& last) {
+    rig.engine.on_node_facts(rig.now, 0, shown("0", epoch, last));
+    rig.engine.on_node_facts(rig.now, 1, shown("1", epoch, last));
+    rig.collect();
+  };
+  rig.engine.on_node_down(2);
+  replace_by(2, "redis://d");
+  CHECK(rig.moves.empty());
+  replace_by(3, "rediss://d");
+  CHECK(rig.moves.size() == 1);
+}
+
+}  // namespace
+}  // namespace redlock::engine::test
