@@ -17,6 +17,19 @@ namespace redlock::soak {
 
 static_assert(std::atomic<BootClock::rep>::is_always_lock_free);
 
+void Times::note(BootClock::duration time) {
+  const std::size_t place = count++;
+  if (place < all.size()) all[place] = static_cast<std::int32_t>(time / 1us);
+}
+
+double Times::percentile(double percent) const {
+  if (noted() == 0) return 0;
+  std::vector<std::int32_t> sorted(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(noted()));
+  std::ranges::sort(sorted);
+  const auto rank = static_cast<std::size_t>(percent / 100 * static_cast<double>(sorted.size()));
+  return sorted[std::min(rank, sorted.size() - 1)] / 1000.0;
+}
+
 Board& Board::make_shared() {
   void* const place =
       ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -34,6 +47,16 @@ Hold* Board::open(const Hold& hold) {
   written.to = hold.to;
   std::atomic_ref(written.token).store(hold.token, std::memory_order_release);
   return &written;
+}
+
+void Board::count(const Error& error) {
+  const bool contended = error.code == Errc::contended || error.code == Errc::timed_out;
+  ++(contended ? given_up : failed);
+}
+
+bool Board::is_counted(std::size_t node, std::size_t workers, BootClock::time_point since) const {
+  return std::all_of(voted.begin(), voted.begin() + static_cast<std::ptrdiff_t>(workers),
+                     [&](const auto& of) { return of[node] >= since.time_since_epoch().count(); });
 }
 
 Judgement Board::judge() const {

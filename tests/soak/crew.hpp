@@ -33,6 +33,18 @@ struct Judgement {
   }
 };
 
+/// How long calls took that were granted, in microseconds; those behind the last place are left
+/// out.
+struct Times {
+  std::atomic<std::size_t> count;
+  std::array<std::atomic<std::int32_t>, 1'000'000> all;
+
+  void note(BootClock::duration time);
+  [[nodiscard]] std::size_t noted() const { return std::min<std::size_t>(count, all.size()); }
+  /// In milliseconds; 0 if there is none.
+  [[nodiscard]] double percentile(double percent) const;
+};
+
 struct Board {
   std::atomic<bool> ended;
   std::atomic<std::size_t> ready;    // processes
@@ -55,6 +67,9 @@ struct Board {
   std::array<std::atomic<BootClock::rep>, most_workers> resumed;  // when it went on after a stop
   /// When the last attempt began in which this worker counted the vote of this node.
   std::array<std::array<std::atomic<BootClock::rep>, nodes>, most_workers> voted;
+  std::atomic<bool> changing;  // a member is being replaced
+  Times usual;                 // of locks that nobody else wants
+  Times in_changes;
   std::atomic<std::size_t> hold_count;
   std::array<Hold, most_holds> holds;
 
@@ -65,8 +80,36 @@ struct Board {
   /// process is killed. Null if there is no room.
   Hold* open(const Hold& hold);
 
+  /// A call that was not granted.
+  void count(const Error& error);
+
+  /// Whether each of the first workers has counted this node's vote in an attempt that began since.
+  [[nodiscard]] bool is_counted(std::size_t node, std::size_t workers,
+                                BootClock::time_point since) const;
+
   /// Throws if there were more holds than could be written.
   [[nodiscard]] Judgement judge() const;
+};
+
+/// A call that is to end by a moment.
+class Call {
+ public:
+  Call(Board& board, const Stalls& stalls, BootClock::time_point deadline, milliseconds bound)
+      : board_(board), stalls_(stalls), deadline_(deadline), bound_(bound) {}
+
+  /// Now that it has ended. What the machine took from this process does not count.
+  void judge() const {
+    const auto late = BootClock::now() - deadline_ - (stalls_.sum() - stalled_);
+    raise(board_.latest_ms, std::int64_t{std::chrono::ceil<milliseconds>(late).count()});
+    if (late > bound_) ++board_.late;
+  }
+
+ private:
+  Board& board_;
+  const Stalls& stalls_;
+  BootClock::time_point deadline_;
+  milliseconds bound_;
+  milliseconds stalled_ = stalls_.sum();
 };
 
 /// A process that is forked from this one, and does not outlive it.

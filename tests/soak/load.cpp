@@ -77,7 +77,7 @@ class Seat {
                       .async_acquire({.lease = lease_length, .wait = forever})
                       .as_future();
     }
-    const Call end(*this, BootClock::now() + 2 * plan_.node_timeout());
+    const Call end = call_until(BootClock::now() + 2 * plan_.node_timeout());
     client.reset();
     end.judge();
     if (!under_way.valid()) return;
@@ -88,24 +88,19 @@ class Seat {
     const std::size_t name = below(2) == 0 ? below(wanted_names) : below(all_names);
     const bool long_one = below(50) == 0;  // renewed, through the loss of a node
     const auto deadline = BootClock::now() + 1ms + below(longest_wait);
-    const Call acquiring(*this, deadline);
+    const Call acquiring = call_until(deadline);
     auto lease = client.lock(name_of(name))
                      .acquire({.lease = lease_length,
                                .renewal = long_one ? Renewal::always : Renewal::never,
                                .wait = forever,
                                .deadline = deadline});
     acquiring.judge();
-    if (!lease) return count(lease.error());
+    if (!lease) return board_.count(lease.error());
     ++board_.grants;
     hold(*lease, name, long_one ? milliseconds(5s) : below(20ms));
-    const Call releasing(*this, BootClock::now() + plan_.node_timeout());
+    const Call releasing = call_until(BootClock::now() + plan_.node_timeout());
     static_cast<void>(lease->release());
     releasing.judge();
-  }
-
-  void count(const Error& error) {
-    const bool contended = error.code == Errc::contended || error.code == Errc::timed_out;
-    ++(contended ? board_.given_up : board_.failed);
   }
 
   void hold(const Lease& lease, std::size_t name, milliseconds length) {
@@ -121,25 +116,9 @@ class Seat {
     board_.open({name, from, to, lease.token()});
   }
 
-  /// One that is to end by a moment.
-  class Call {
-   public:
-    Call(const Seat& seat, BootClock::time_point deadline)
-        : seat_(seat), deadline_(deadline), stalled_(seat.stalls_.sum()) {}
-
-    /// Now that it has ended. What the machine took from this process does not count.
-    void judge() const {
-      const auto late = BootClock::now() - deadline_ - (seat_.stalls_.sum() - stalled_);
-      const auto late_ms = std::chrono::ceil<milliseconds>(late).count();
-      raise(seat_.board_.latest_ms, std::int64_t{late_ms});
-      if (late > seat_.plan_.bound()) ++seat_.board_.late;
-    }
-
-   private:
-    const Seat& seat_;
-    BootClock::time_point deadline_;
-    milliseconds stalled_;
-  };
+  [[nodiscard]] Call call_until(BootClock::time_point deadline) const {
+    return {board_, stalls_, deadline, plan_.bound()};
+  }
 
   static std::string name_of(std::size_t index) { return fmt::format("load:{:05}", index); }
 

@@ -17,6 +17,7 @@ CLI::Option* add_length(CLI::App& run, int& length, const std::string& help) {
 }
 
 Client start_client(ClientOptions options) {
+  if (const char* file = std::getenv("REDLOCK_TRACE")) options.trace = trace_to_file(file);
   auto client = Client::create(std::move(options));
   if (!client) throw std::runtime_error(client.error().message);
   return std::move(*client);
@@ -80,8 +81,8 @@ int main(int argc, char** argv) {
       "  soak waiting --help"};
   app.require_subcommand(1);
   Run chosen;
-  for (const auto add :
-       {add_holding, add_forgetting, add_rolling, add_load, add_returning, add_waiting}) {
+  for (const auto add : {add_holding, add_forgetting, add_rolling, add_replacing, add_load,
+                         add_returning, add_waiting}) {
     add(app, chosen);
   }
   CLI11_PARSE(app, argc, argv);

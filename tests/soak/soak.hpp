@@ -38,6 +38,7 @@ using Run = std::function<bool()>;
 void add_holding(CLI::App& soak, Run& chosen);
 void add_forgetting(CLI::App& soak, Run& chosen);
 void add_rolling(CLI::App& soak, Run& chosen);
+void add_replacing(CLI::App& soak, Run& chosen);
 void add_load(CLI::App& soak, Run& chosen);
 void add_returning(CLI::App& soak, Run& chosen);
 void add_waiting(CLI::App& soak, Run& chosen);
@@ -56,7 +57,7 @@ inline double seconds_since(BootClock::time_point start) {
   return std::chrono::duration<double>(BootClock::now() - start).count();
 }
 
-/// Throws if the options are refused.
+/// Throws if the options are refused. $REDLOCK_TRACE names a file for its messages.
 Client start_client(ClientOptions options);
 
 /// Makes a set of its nodes, with this longest lease.
