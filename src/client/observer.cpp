@@ -2,6 +2,8 @@
 // The observer that ignores everything, and the names of commands and reasons for observers.
 #include <redlock/observer.hpp>
 
+#include "engine/messages.hpp"
+
 namespace redlock {
 
 Observer::~Observer() = default;
@@ -23,19 +25,8 @@ void Observer::on_answer(const NodeAnswer&) {}
 void Observer::on_closed(const CloseReport&) {}
 
 const char* to_string(NodeCommand command) noexcept {
-  switch (command) {
-    case NodeCommand::acquire:
-      return "acquire";
-    case NodeCommand::heal:
-      return "heal";
-    case NodeCommand::settle:
-      return "settle";
-    case NodeCommand::hold:
-      return "hold";
-    case NodeCommand::release:
-      return "release";
-    case NodeCommand::force:
-      return "force";
+  for (const engine::KindRow& row : engine::kind_rows) {
+    if (row.seen_as == command) return row.words;
   }
   return "unknown";
 }

@@ -11,33 +11,6 @@
 
 namespace redlock::client {
 
-namespace {
-
-/// The command that an observer sees for a message; nothing for the engine's internal messages.
-std::optional<NodeCommand> command_of(engine::Tag::Kind kind) {
-  using Kind = engine::Tag::Kind;
-  switch (kind) {
-    case Kind::acquire:
-      return NodeCommand::acquire;
-    case Kind::heal:
-      return NodeCommand::heal;
-    case Kind::settle:
-      return NodeCommand::settle;
-    case Kind::hold:
-      return NodeCommand::hold;
-    case Kind::release:
-      return NodeCommand::release;
-    case Kind::force:
-      return NodeCommand::force;
-    case Kind::leave:
-    case Kind::count:
-      return {};
-  }
-  return {};
-}
-
-}  // namespace
-
 void Reporter::each_node(void (Observer::*what)(std::string_view)) const {
   if (!options_.observer) return;
   for (const wire::NodeAddress& node : nodes_) (*options_.observer.*what)(node.label);
@@ -95,7 +68,7 @@ void Reporter::reply(engine::NodeIndex node, const engine::Tag& tag,
       std::holds_alternative<engine::NoScript>(reply)) {
     return;
   }
-  const auto command = command_of(tag.kind);
+  const auto command = row_of(tag.kind).seen_as;
   if (!command) return;
   options_.observer->on_answer({.node = nodes_[node].label,
                                 .command = *command,

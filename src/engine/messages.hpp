@@ -11,6 +11,7 @@
 #include <variant>
 
 #include <redlock/error.hpp>
+#include <redlock/observer.hpp>
 
 #include "engine/nodes/objection.hpp"
 #include "engine/types.hpp"
@@ -109,11 +110,25 @@ struct Tag {
   Kind kind = Kind::acquire;
 };
 
+/// What each kind is called, and as what observers see it; none: they do not.
+struct KindRow {
+  const char* words = nullptr;
+  std::optional<NodeCommand> seen_as;
+};
+inline constexpr std::array<KindRow, Tag::kinds> kind_rows{{{"acquire", NodeCommand::acquire},
+                                                            {"heal", NodeCommand::heal},
+                                                            {"settle", NodeCommand::settle},
+                                                            {"hold", NodeCommand::hold},
+                                                            {"release", NodeCommand::release},
+                                                            {"leave", {}},
+                                                            {"force", NodeCommand::force}}};
+static_assert(kind_rows.back().words != nullptr);
+
+[[nodiscard]] constexpr const KindRow& row_of(Tag::Kind kind) {
+  return kind_rows[static_cast<std::size_t>(kind)];
+}
 [[nodiscard]] constexpr const char* in_words(Tag::Kind kind) {
-  constexpr std::array<const char*, Tag::kinds> words{"acquire", "heal",  "settle", "hold",
-                                                      "release", "leave", "force"};
-  static_assert(words.back() != nullptr);
-  return words[static_cast<std::size_t>(kind)];
+  return row_of(kind).words;
 }
 [[nodiscard]] constexpr bool is_broadcast(Tag::Kind kind) {
   return kind > Tag::Kind::leave;
@@ -211,6 +226,12 @@ inline constexpr const char* answered_otherwise = "its answer belongs to another
 /// The same while it was never connected to, and the first attempt to do so has not ended.
 [[nodiscard]] inline Unavailable not_connected_yet() {
   return {Cause::connecting, Delivery::not_sent, "its first connection is still being made"};
+}
+
+/// What is known of two nodes of which one names members of the set without the other.
+[[nodiscard]] inline Unavailable other_members() {
+  return {Cause::quarantined, Delivery::refused,
+          "another node names other members of the set: one is being replaced"};
 }
 
 }  // namespace redlock::engine

@@ -73,8 +73,11 @@ struct CommandWords {
     const bool heir = c.next.line != 0;
     return in_line(c.line) + (heir ? ", for a call that waited " + in_us(c.next.waited) : "");
   }
-  /// Others have nothing to add to their purpose and name.
-  std::string operator()(const auto& /*command*/) const { return ""; }
+  /// Others have no more to add to their purpose and name than a lease.
+  std::string operator()(const auto& c) const {
+    if constexpr (requires { c.lease; }) return ", lease " + in_ms(c.lease);
+    return "";
+  }
 
  private:
   static std::string in_line(std::uint64_t line) { return ", line " + to_string(line); }

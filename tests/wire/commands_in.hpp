@@ -2,13 +2,14 @@
 // Takes apart what this layer writes: a command is an array of texts, as a reply could be.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "support/stub_replies.hpp"
+#include "wire/redlock_scripts.hpp"
 #include "wire/reply_reader.hpp"
 #include "wire/script_set.hpp"
 
@@ -32,14 +33,14 @@ inline std::vector<testing::RedisCommand> commands_in(std::string_view bytes, Re
 /// is none.
 inline std::string call_in(const testing::RedisCommand& command) {
   if (command.size() < 3 || !command[0].starts_with("EVAL")) return {};
-  constexpr std::array<const char*, script_count> names{"acquire", "hold",  "release",
-                                                        "force",   "leave", "pass"};
   for (const ScriptRow& row : script_rows()) {
     for (const auto flags : {ScriptSet::Flags::understood, ScriptSet::Flags::unknown}) {
       const ScriptSet scripts(flags);
       const std::string& source = scripts.source(row.script);
       if (command[1] != source && command[1] != testing::stub_digest(source)) continue;
-      const std::string name = names.at(static_cast<std::size_t>(row.script));
+      const auto* const file =
+          std::ranges::find(scripts::all, row.source, [](const auto& each) { return each.second; });
+      const std::string name(file->first);
       const bool several = row.many_in_a_call && row.script != pass_script;
       return several ? name + " " + std::to_string(std::stoul(command[2]) / 3) : name;
     }
