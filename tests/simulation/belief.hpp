@@ -24,7 +24,9 @@ struct Circumstances {
 
 class Belief {
  public:
-  Belief(std::uint32_t nodes, std::int64_t drift_ppm) : nodes_(nodes), drift_ppm_(drift_ppm) {}
+  /// `members`: a majority of so many is a quorum.
+  Belief(std::uint32_t nodes, std::uint32_t members, std::int64_t drift_ppm)
+      : nodes_(nodes), members_(members), drift_ppm_(drift_ppm) {}
 
   void sent(std::uint32_t node, const engine::Tag& tag);
   void answered(std::uint32_t node, const engine::Tag& tag, const engine::Reply& reply,
@@ -90,9 +92,10 @@ class Belief {
   };
   void confirm(Node& node, const engine::Tag& tag, Circumstances circumstances);
   static void deny(Node& node, bool quarantined);
-  [[nodiscard]] std::size_t quorum() const { return nodes_.size() / 2 + 1; }
+  [[nodiscard]] std::size_t quorum() const { return members_ / 2 + 1; }
 
   std::vector<Node> nodes_;
+  std::uint32_t members_;
   std::int64_t drift_ppm_;
   std::uint32_t granted_ = 0;
   std::uint32_t refused_ = 0;

@@ -36,7 +36,8 @@ bool may_matter(std::string_view name, const Plan& plan) {
            (of_script->where == Where::forgetful && plan.forgets()) ||
            (of_script->where == Where::forced && plan.forces()) ||
            (of_script->where == Where::waiting && plan.waits) ||
-           (of_script->where == Where::cloned && plan.judges_clones());
+           (of_script->where == Where::cloned && plan.judges_clones()) ||
+           (of_script->where == Where::changing && plan.spares > 0);
   }
   switch (engine_bug_named(name).value()) {
     case Bug::quarantine_ignored:
@@ -63,6 +64,8 @@ bool may_matter(std::string_view name, const Plan& plan) {
     case Bug::entry_left_behind:
     case Bug::failed_call_stays_first:
       return plan.waits;
+    case Bug::members_by_one_node:
+      return plan.spares > 0;
     case Bug::run_id_is_proof:
       return plan.false_run_id;
     case Bug::too_late_keeps_its_place:

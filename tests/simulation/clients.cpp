@@ -52,20 +52,30 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
   };
   using Effect = std::variant<Write, engine::ClientOutput>;
 
-  void connect(NodeIndex node) override {
+  void connect(NodeIndex place) override {
+    const NodeIndex node = servers[place];
     Link& link = links[node];
     link.stream = network_.connect(self_, node);
     link.tried = scene_.now;
     link.give_up_at = local() + connect_within;
     scene_.at(scene_.now + connect_within, Event::What::connect_timeout, *link.stream);
   }
-  void move(NodeIndex, const wire::NodeAddress&) override {}
-  void disconnect(NodeIndex node, wire::Closing how) override {
-    Link& link = links[node];
+  void move(NodeIndex place, const wire::NodeAddress& address) override {
+    for (NodeIndex node = 0; node < links.size(); ++node) {
+      if (address_of(node) == address.address) servers[place] = node;
+    }
+    scene_.note(15, self_, servers[place], [&] {
+      return fmt::format("client {} goes on with node {} in place {}", self_, servers[place],
+                         place);
+    });
+  }
+  void disconnect(NodeIndex place, wire::Closing how) override {
+    Link& link = links[servers[place]];
     link.unwritten.clear();
     if (link.stream) network_.close(*std::exchange(link.stream, std::nullopt), how);
   }
-  std::size_t write(NodeIndex node, std::string& bytes) override {
+  std::size_t write(NodeIndex place, std::string& bytes) override {
+    const NodeIndex node = servers[place];
     Link& link = links[node];
     if (is_interrupted()) {
       undone_.emplace_back(Write{node, std::exchange(bytes, {})});
@@ -75,20 +85,22 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     return 0;
   }
   void on_output(engine::ClientOutput&& output) override {
-    scene_.invariants.told(scene_.now, life, output);
+    told(output);
     note_output(output);
     if (!is_interrupted()) return all_.listener_.on_output(self_, output);
     undone_.emplace_back(std::move(output));
   }
   void on_node_up(NodeIndex, std::string_view) override {}
   void on_node_down(NodeIndex, const engine::Unavailable&) override {}
-  void on_link_up(NodeIndex node) override {
+  void on_link_up(NodeIndex place) override {
+    const NodeIndex node = servers[place];
     scene_.note(2, self_, node,
                 [&] { return fmt::format("client {} is connected with node {}", self_, node); });
     links[node].up = true;
     links[node].disturbed = scene_.now;
   }
-  void on_link_down(NodeIndex node, const engine::Unavailable& why) override {
+  void on_link_down(NodeIndex place, const engine::Unavailable& why) override {
+    const NodeIndex node = servers[place];
     scene_.note(3, self_, node, [&] {
       return fmt::format("client {} has no connection with node {}: {} {}", self_, node,
                          to_string(why.cause), why.detail);
@@ -100,21 +112,29 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
   void on_send(const engine::Send& send) override {
     scene_.note(4, self_, send.node,
                 [&] { return fmt::format("client {}: {}", self_, wire::in_words(send)); });
-    scene_.invariants.sent(scene_.now, life, send);
+    if (servers[send.node] == send.node) {
+      scene_.invariants.sent(scene_.now, life, send);
+    } else {
+      engine::Send at_server = send;
+      at_server.node = servers[send.node];
+      scene_.invariants.sent(scene_.now, life, at_server);
+    }
     ++outstanding[static_cast<std::size_t>(send.tag.kind)];
     all_.listener_.on_sent(self_, send);
   }
-  void on_reply(NodeIndex node, const engine::Tag& tag, const engine::Reply& reply) override {
+  void on_reply(NodeIndex place, const engine::Tag& tag, const engine::Reply& reply) override {
+    const NodeIndex node = servers[place];
     scene_.note(5, self_, node * 16 + reply.index(), [&] {
       return fmt::format("client {}: {}", self_, wire::in_words(local(), node, tag, reply));
     });
     --outstanding[static_cast<std::size_t>(tag.kind)];
     scene_.invariants.answered(scene_.now, life, node, tag, reply);
   }
-  void on_marker_seen(NodeIndex node) override {
-    scene_.invariants.marker_shown(scene_.now, life, node);
+  void on_marker_seen(NodeIndex place) override {
+    scene_.invariants.marker_shown(scene_.now, life, servers[place]);
   }
-  void on_clock_read(NodeIndex node, Duration uncertainty) override {
+  void on_clock_read(NodeIndex place, Duration uncertainty) override {
+    const NodeIndex node = servers[place];
     const Servers::TimeTold told = all_.servers_.take_time_told(*links[node].stream);
     scene_.invariants.clock_read(life, node,
                                  {.at = local(),
@@ -176,6 +196,12 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     return std::exchange(undone_, {});
   }
 
+  /// The driver's link with this server.
+  [[nodiscard]] wire::Link& link(NodeIndex server) const {
+    const auto place = std::ranges::find(servers, server) - servers.begin();
+    return driver->link(static_cast<NodeIndex>(place));
+  }
+
   struct Link {
     std::optional<StreamId> stream;
     bool up = false;
@@ -189,6 +215,14 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
   DriftingClock& clock;
 
  private:
+  /// With the servers' numbers, by which the invariants know them.
+  void told(const engine::ClientOutput& output) {
+    const auto* const moved = std::get_if<engine::NodeClockMoved>(&output);
+    if (moved == nullptr) return scene_.invariants.told(scene_.now, life, output);
+    engine::NodeClockMoved at_server = *moved;
+    at_server.node = servers[moved->node];
+    scene_.invariants.told(scene_.now, life, engine::ClientOutput(at_server));
+  }
   /// The process is stopped before this effect.
   [[nodiscard]] bool is_interrupted() {
     ++effects_;
@@ -217,13 +251,19 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
   Duration slept{};
   Instant timer = engine::never;
   std::vector<Event> deferred;
-  std::vector<Link> links;
+  std::vector<Link> links;                                      // by server
+  std::vector<NodeIndex> servers;                               // by the driver's numbers of nodes
   std::array<std::uint32_t, engine::Tag::kinds> outstanding{};  // by kind of message
   std::unique_ptr<wire::Driver> driver;                         // last: it uses the others
 };
 
-Clients::Clients(Scene& scene, Network& network, Servers& servers, ClientListener& listener)
-    : scene_(scene), network_(network), servers_(servers), listener_(listener) {
+Clients::Clients(Scene& scene, Network& network, Servers& servers, const Replacements& replacements,
+                 ClientListener& listener)
+    : scene_(scene),
+      network_(network),
+      servers_(servers),
+      replacements_(replacements),
+      listener_(listener) {
   for (ClientIndex client = 0; client < scene.plan.clients; ++client) {
     all_.push_back(std::make_unique<Machine>(*this, client, scene.random.next()));
   }
@@ -231,12 +271,19 @@ Clients::Clients(Scene& scene, Network& network, Servers& servers, ClientListene
 
 Clients::~Clients() = default;
 
+/// Lists of programs are changed some time after the set, or before it.
+std::vector<NodeIndex> Clients::list_of(ClientIndex client) const {
+  if (client % 3 == 0) return replacements_.members();
+  return client % 3 == 1 ? replacements_.planned() : replacements_.former();
+}
+
 void Clients::start(ClientIndex index) {
   Machine& client = at(index);
   const Plan& plan = scene_.plan;
   wire::DriverConfig config;
   config.engine = plan.engine_of(index);
-  for (NodeIndex node = 0; node < scene_.nodes.size(); ++node) {
+  client.servers = list_of(index);
+  for (const NodeIndex node : client.servers) {
     wire::NodeAddress& address = config.nodes.emplace_back();
     address.label = "node " + std::to_string(node);
     address.address = address_of(node);
@@ -309,12 +356,12 @@ bool Clients::runs(ClientIndex client) const {
 void Clients::on_connected(StreamId stream) {
   Machine& client = at(network_.client_of(stream));
   const NodeIndex node = network_.node_of(stream);
-  client.driver->link(node).on_connected(client.local(), client.links[node].give_up_at);
+  client.link(node).on_connected(client.local(), client.links[node].give_up_at);
 }
 
 void Clients::on_bytes(StreamId stream, std::string_view bytes) {
   Machine& client = at(network_.client_of(stream));
-  client.driver->link(network_.node_of(stream)).on_bytes(client.local(), bytes);
+  client.link(network_.node_of(stream)).on_bytes(client.local(), bytes);
 }
 
 void Clients::on_closed(StreamId stream, const char* why) {
@@ -322,7 +369,7 @@ void Clients::on_closed(StreamId stream, const char* why) {
   const NodeIndex node = network_.node_of(stream);
   client.links[node].stream.reset();
   client.links[node].unwritten.clear();
-  client.driver->link(node).on_stream_closed(client.local(), {why});
+  client.link(node).on_stream_closed(client.local(), {why});
 }
 
 void Clients::on_writable(StreamId stream) {
@@ -330,7 +377,7 @@ void Clients::on_writable(StreamId stream) {
   const NodeIndex node = network_.node_of(stream);
   client.links[node].disturbed = scene_.now;  // what was sent before had to wait
   client.write_rest(node);
-  if (client.links[node].unwritten.empty()) client.driver->link(node).on_writable();
+  if (client.links[node].unwritten.empty()) client.link(node).on_writable();
 }
 
 // --- processes that stop
@@ -483,7 +530,8 @@ void Clients::must_notice_dead_streams() const {
   // Until the next probe nothing may be asked; and its clock may be slow.
   const Duration within = (plan.between_probes + silence * 2) * 2;
   for (ClientIndex client = 0; client < count(); ++client) {
-    for (NodeIndex node = 0; runs(client) && node < scene_.nodes.size(); ++node) {
+    if (!runs(client)) continue;
+    for (const NodeIndex node : at(client).servers) {
       const auto stream = up_stream(client, node);
       if (!stream || !network_.is_dead(*stream)) continue;
       if (scene_.now - at(client).links[node].disturbed <= within) continue;
@@ -500,14 +548,27 @@ void Clients::must_be_connected() const {
   const bool some_are_refused = plan.other_settings || plan.other_sets || gives_way;
   if (some_are_refused) return;
   for (ClientIndex client = 0; client < count(); ++client) {
-    for (NodeIndex node = 0; is_alive(client) && node < scene_.nodes.size(); ++node) {
+    if (!is_alive(client)) continue;
+    for (const NodeIndex node : at(client).servers) {
       const Machine::Link& link = at(client).links[node];
+      if (std::ranges::count(replacements_.members(), node) == 0) continue;
       // It may be connecting anew, because somebody else wrote the marker, say.
       if (link.up || scene_.now - link.disturbed <= milliseconds(2'500)) continue;
       if (!handshakes_end_in_time(plan) && scene_.now - link.tried <= between_tries) continue;
       throw Violation{"a node that is well again is connected to",
                       fmt::format("client {}, node {}", client, node)};
     }
+  }
+}
+
+void Clients::must_know_the_members() const {
+  // One that asks for nothing reads the markers with each probe.
+  const bool in_time = scene_.plan.between_probes <= milliseconds(1'000);
+  if (scene_.plan.spares == 0 || !in_time || !handshakes_end_in_time(scene_.plan)) return;
+  for (ClientIndex client = 0; client < count(); ++client) {
+    if (!is_alive(client) || at(client).servers == replacements_.members()) continue;
+    throw Violation{"a client that reaches the members of its set knows them",
+                    fmt::format("client {}", client)};
   }
 }
 

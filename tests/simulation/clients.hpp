@@ -15,6 +15,7 @@
 #include "simulation/drifting_clock.hpp"
 #include "simulation/network.hpp"
 #include "simulation/random.hpp"
+#include "simulation/replacements.hpp"
 #include "simulation/scene.hpp"
 #include "simulation/servers.hpp"
 #include "wire/driver.hpp"
@@ -38,7 +39,8 @@ class ClientListener {
 class Clients final {
  public:
   /// All of them must outlive this object. start() begins the first lives.
-  Clients(Scene& scene, Network& network, Servers& servers, ClientListener& listener);
+  Clients(Scene& scene, Network& network, Servers& servers, const Replacements& replacements,
+          ClientListener& listener);
   ~Clients();
   Clients(const Clients&) = delete;
   Clients& operator=(const Clients&) = delete;
@@ -90,6 +92,8 @@ class Clients final {
   void must_notice_dead_streams() const;
   /// Long after everything was repaired.
   void must_be_connected() const;
+  /// Likewise: every client counts the servers that are the members by now.
+  void must_know_the_members() const;
 
   // Events.
   void timer(const Event& event);
@@ -107,12 +111,14 @@ class Clients final {
 
  private:
   class Machine;
+  [[nodiscard]] std::vector<NodeIndex> list_of(ClientIndex client) const;
   [[nodiscard]] Machine& at(ClientIndex client) { return *all_[client]; }
   [[nodiscard]] const Machine& at(ClientIndex client) const { return *all_[client]; }
 
   Scene& scene_;
   Network& network_;
   Servers& servers_;
+  const Replacements& replacements_;
   ClientListener& listener_;
   std::vector<std::unique_ptr<Machine>> all_;
 };

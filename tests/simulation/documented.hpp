@@ -35,6 +35,8 @@ inline constexpr Duration between_questions = std::chrono::seconds(1);
 /// docs/waiting.md, "Nothing left behind": a node forgets a waiter so long after its last question;
 /// one that polls in a tenth of that.
 inline constexpr std::chrono::milliseconds waiter_forgotten_within{2'500};
+/// The dead waiters that one call passes over.
+inline constexpr std::size_t passed_over = 64;
 
 /// docs/protocol.md, "Opening a connection": the longest pause before the next attempt.
 inline constexpr Duration between_connections = std::chrono::seconds(1);

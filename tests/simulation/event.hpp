@@ -31,6 +31,7 @@ struct Event {
     late_wake,        ///< a message that woke somebody, number b of node a, comes after all
     forged_wake,      ///< somebody publishes what no node has
     pubsub,           ///< from now on clients may not use Pub/Sub (b: they may)
+    replacement,      ///< an operator who replaces members does the next thing
     tidy,             ///< look at what is left on the nodes
   };
   engine::Instant when{};

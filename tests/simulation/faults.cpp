@@ -110,7 +110,7 @@ Fault Faults::special(Fault otherwise) {
 }
 
 void Faults::inject(Fault fault, ClientIndex client) {
-  const NodeIndex node = scene_.random.below(scene_.plan.engine.nodes);
+  const NodeIndex node = scene_.random.below(static_cast<std::uint32_t>(scene_.nodes.size()));
   if (scene_.ending || !clients_.is_alive(client)) return;
   const auto number = static_cast<std::uint32_t>(active_.size());
   ActiveFault& active = active_.emplace_back();

@@ -73,7 +73,7 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
               .returned_before = names_[*name].largest_returned,
               .taken_up = !acquires,
               .counts = std::vector<std::uint32_t>(nodes_.size(), 1),
-              .belief = Belief(static_cast<std::uint32_t>(nodes_.size()), drift_ppm_)};
+              .belief = Belief(static_cast<std::uint32_t>(nodes_.size()), members_, drift_ppm_)};
   if (forced_.contains(owner.bits)) grant.forced_bound = Instant::min();
   Grant& kept = client.grants.emplace(grant.id, std::move(grant)).first->second;
   if (acquires) {
@@ -269,7 +269,8 @@ void Invariants::told_finish(Instant world, ClientId id, const engine::Finish& f
     told_success(world, id, request, *success);
   } else if (const auto* done = std::get_if<engine::BroadcastDone>(&finish.result)) {
     const auto confirmed = done->replied<engine::ReleasedHere, engine::NotHeld>();
-    if (confirmed.size() > nodes_.size() / 2) told_forced(world, request.forces.value());
+    const bool by_quorum = confirmed.size() > members_ / 2;
+    if (request.forces && by_quorum) told_forced(world, *request.forces);
   } else if (const auto* gone = std::get_if<engine::ReleaseDone>(&finish.result)) {
     if (const Grant* grant = find(id, request.releases)) told_released(*grant, gone->outcome);
   } else if (const auto* failed = std::get_if<engine::Failed>(&finish.result)) {
@@ -331,11 +332,11 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
 /// By what the nodes answered. One that forgot the lock had it (docs/safety.md, A4).
 void Invariants::told_released(const Grant& grant, Released outcome) const {
   const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
-  require(outcome != Released::already_gone || grant.belief.may_have_had() <= nodes_.size() / 2,
+  require(outcome != Released::already_gone || grant.belief.may_have_had() <= members_ / 2,
           "a lock that a quorum may have had is not said to be gone", what);
   const auto forgot = [](const SimNode& node) { return !node.forgot.empty(); };
-  require(outcome != Released::released || grant.belief.removed() > nodes_.size() / 2 ||
-              std::ranges::any_of(nodes_, forgot),
+  require(outcome != Released::released || grant.belief.removed() > members_ / 2 ||
+              std::ranges::any_of(nodes_, forgot) || nodes_.size() != members_,
           "released means that a quorum had the lock", what);
 }
 
@@ -394,7 +395,7 @@ bool Invariants::may_lose_to_twin(const Grant& grant) const {
     loses |= released;
     left += released ? 0 : 1;
   }
-  return loses && left <= nodes_.size() / 2;
+  return loses && left <= members_ / 2;
 }
 
 void Invariants::check_possession(Instant world, const Grant& grant) const {
@@ -402,7 +403,7 @@ void Invariants::check_possession(Instant world, const Grant& grant) const {
   const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
     return node.data.holds(*grant.name, grant.owner, node.now_ms(world));
   });
-  require(static_cast<std::size_t>(holding) > nodes_.size() / 2,
+  require(static_cast<std::size_t>(holding) > members_ / 2,
           "while a lease is valid a quorum of nodes has it", [&] {
             return fmt::format("grant {} of client {} is on {} nodes", grant.id, grant.client,
                                holding);
@@ -428,8 +429,7 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
   const std::size_t voted = count(Vote::granted) + count(Vote::refused);
   if (decision.failure == Errc::contended) {
     const std::size_t answered = grant.belief.granted() + grant.belief.refused();
-    require(std::min(voted, answered) > nodes_.size() / 2, "contended means that a quorum voted",
-            what);
+    require(std::min(voted, answered) > members_ / 2, "contended means that a quorum voted", what);
   }
   if (decision.failure == Errc::no_quorum) check_no_quorum(world, id, grant, decision);
   if (decision.failure && decision.failure != Errc::contended) {
@@ -445,10 +445,11 @@ void Invariants::check_no_quorum(Instant world, ClientId client, const Grant& gr
                                  const engine::AttemptDecided& decision) const {
   const auto forgot = [](const SimNode& node) { return !node.forgot.empty(); };
   if (!judged_.clocks || judged_.clones || !well_since_ || !damaged_.empty()) return;
+  if (nodes_.size() != members_) return;  // a new member waits
   if (std::ranges::any_of(nodes_, forgot)) return;
   const Instant began = world - (local(world, client) - grant.started);
   const auto granted = std::ranges::count(decision.ballots, Vote::granted, &engine::Ballot::vote);
-  if (static_cast<std::size_t>(granted) > nodes_.size() / 2 && grant.settles) return;
+  if (static_cast<std::size_t>(granted) > members_ / 2 && grant.settles) return;
   std::uint32_t voters = 0;
   std::uint32_t by_fence = 0;  // granted the lock, with a fence that the client takes for damaged
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
@@ -461,7 +462,7 @@ void Invariants::check_no_quorum(Instant world, ClientId client, const Grant& gr
     by_fence += fence && !grant.in_line ? 1 : 0;
     voters += ballot.vote == Vote::granted || ballot.vote == Vote::refused || (well && by_engine);
   }
-  require(std::max(voters, by_fence) <= nodes_.size() / 2,
+  require(std::max(voters, by_fence) <= members_ / 2,
           "a quorum that is well is not said to be missing",
           [&] { return fmt::format("client {}: {}", client, wire::in_words({}, decision)); });
 }
@@ -574,7 +575,7 @@ void Invariants::check_live(Instant world, const Grant& grant) const {
   require(!grant.given_up, "a lease whose loss was told is lost", what);
   rule(judged_, grant.valid_until <= grant.belief.valid_until(),
        "validity is what a quorum confirmed", what);
-  rule(judged_, grant.belief.confirmed() > nodes_.size() / 2,
+  rule(judged_, grant.belief.confirmed() > members_ / 2,
        "with fewer than a quorum a lease is lost at once", what);
   // Of an owner's calls one at a time enters.
   const bool enters =

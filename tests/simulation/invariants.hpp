@@ -64,9 +64,13 @@ struct JudgedWaiting {
 class Invariants {
  public:
   /// The nodes must outlive this object.
-  Invariants(Judged judged, const std::vector<SimNode>& nodes, std::int64_t drift_ppm,
-             Duration max_lease)
-      : judged_(judged), nodes_(nodes), drift_ppm_(drift_ppm), max_lease_(max_lease) {
+  Invariants(Judged judged, const std::vector<SimNode>& nodes, std::uint32_t members,
+             std::int64_t drift_ppm, Duration max_lease)
+      : judged_(judged),
+        nodes_(nodes),
+        members_(members),
+        drift_ppm_(drift_ppm),
+        max_lease_(max_lease) {
     key_terms_.max_lease = std::chrono::ceil<std::chrono::milliseconds>(max_lease);
   }
   /// If some clients have others.
@@ -396,6 +400,7 @@ class Invariants {
   std::unordered_map<std::uint64_t, ClientId> numbered_;  // lines, by their first calls
   std::vector<Instant> entered_;  // by node, when somebody last was put into a line, perhaps
   const std::vector<SimNode>& nodes_;
+  const std::uint32_t members_;  // of which a majority is a quorum; others are none, or spares
   std::int64_t drift_ppm_;
   Duration max_lease_;
   testing::KeyTerms key_terms_;

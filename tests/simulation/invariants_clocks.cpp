@@ -81,8 +81,8 @@ bool Invariants::surely_theirs(const Client& client, std::uint32_t node, Duratio
       unsure = std::max(unsure, reading.uncertainty);
     }
   }
-  const std::size_t quorum = nodes_.size() / 2 + 1;
-  return ours.width() <= steady && kept_time > nodes_.size() - quorum &&
+  const std::size_t quorum = members_ / 2 + 1;
+  return ours.width() <= steady && kept_time > members_ - quorum &&
          std::chrono::abs(by) > 3 * steady + 16 * unsure;
 }
 
@@ -111,7 +111,7 @@ bool Invariants::surely_ours(const Client& client, const Clock& moved) const {
       client_astray.emplace_back(reading.world, reading.astray - reading.ahead);
     }
   }
-  if (!itself || together <= nodes_.size() / 2) return false;
+  if (!itself || together <= members_ / 2) return false;
   std::ranges::sort(client_astray);
   Duration turned_back{};
   for (std::size_t i = 1; i < client_astray.size(); ++i) {

@@ -145,7 +145,7 @@ void Invariants::told_forced(Instant world, const Forced& forced) {
   const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
     return node.data.holds(forced.name, forced.owner, node.now_ms(world));
   });
-  if (static_cast<std::size_t>(holding) > nodes_.size() / 2) {
+  if (static_cast<std::size_t>(holding) > members_ / 2) {
     throw Violation{"an owner that was forced out has no quorum any more",
                     fmt::format("{} is still on {} nodes", forced.name, holding)};
   }

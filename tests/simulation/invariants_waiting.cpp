@@ -59,7 +59,7 @@ void Invariants::given_back(Instant world, const Grant& grant) {
   const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
     return node.data.holds(*grant.name, grant.owner, node.now_ms(world));
   });
-  if (static_cast<std::size_t>(holding) > nodes_.size() / 2) line->second.given_back = world;
+  if (static_cast<std::size_t>(holding) > members_ / 2) line->second.given_back = world;
 }
 
 void Invariants::gives_way(Instant world, const std::string& name, engine::RequestId request) {
@@ -120,7 +120,7 @@ void Invariants::look_at_line(Instant world, std::uint32_t node, std::string_vie
   for (Waiting& who : line->second.waiting) {
     if (!is_new(who) || !(is_placed(world, node, who, there) || has_it(who))) continue;
     who.known_at.insert(node);
-    const bool by_quorum = who.known_at.size() > nodes_.size() / 2;
+    const bool by_quorum = who.known_at.size() > members_ / 2;
     if (by_quorum) who.known_since = std::min(who.known_since, world);
   }
 }
@@ -211,7 +211,7 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
     settled = std::max(settled, since.value_or(Instant::min()));
   }
   const auto free_nodes = static_cast<std::size_t>(std::ranges::count(free_at, true));
-  if (free_nodes <= nodes_.size() / 2) return line.free_since.reset();
+  if (free_nodes <= members_ / 2) return line.free_since.reset();
   if (!line.free_since) line.free_since = world;
   // Nodes may not know as yet that a client has died.
   const auto lives = std::ranges::count(clients_, false, &Client::alive);
@@ -224,10 +224,10 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
       if (!free_at[node]) continue;
       if (const WellSince since = well_since_(who.client, node)) reached.push_back(*since);
     }
-    if (reached.size() <= nodes_.size() / 2) continue;
+    if (reached.size() <= members_ / 2) continue;
     std::ranges::sort(reached);
     const Instant from =
-        std::max({*line.free_since, settled, who.known_since, reached[nodes_.size() / 2]});
+        std::max({*line.free_since, settled, who.known_since, reached[members_ / 2]});
     counts_.longest_free = std::max(counts_.longest_free, world - from);
     // Whose turn it is was told so, when the holder gave it back.
     const Instant passed_on = std::max(from, line.given_back.value_or(world));

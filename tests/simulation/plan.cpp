@@ -215,6 +215,44 @@ void choose_false_run_id(Plan& plan) {
   if (plan.false_run_id && random.chance(500)) plan.between_faults = Duration::zero();
 }
 
+/// Members are replaced while locks are held. Who reaches whom changes often, and leases are long
+/// beside what the operator does.
+void choose_replacements(Plan& plan) {
+  Random random(plan.seed ^ 0x4e91ace);
+  const bool possible = plan.kind == WorldKind::orderly && plan.engine.nodes >= 3 && !plan.waits &&
+                        !plan.crowd && !plan.cloned && !plan.absurd_clock && !plan.false_run_id &&
+                        plan.lie == Lie::none && plan.fence == FenceDamage::none &&
+                        !plan.other_settings && plan.distances.empty() && plan.denied.none();
+  if (!possible || !random.chance(150)) return;
+  plan.spares = 1 + random.below(2);
+  plan.engine.quarantine = true;
+  plan.leases = {std::chrono::ceil<milliseconds>(plan.engine.node_timeout) * random.pick({8, 20})};
+  plan.engine.max_lease = plan.max_lease();
+  plan.renew_per_mille = random.pick({0U, 500U, 900U});
+  plan.keep_per_mille = random.pick({500U, 900U});
+  plan.contention_per_mille = random.pick({500U, 900U});
+  for (const Fault fault : {Fault::cut_to_node, Fault::cut_majority, Fault::client_crashed}) {
+    plan.faults.set(static_cast<std::size_t>(fault));
+  }
+  plan.between_faults = plan.engine.node_timeout * random.pick({1, 4});
+  // In half of them few clients hold most of the time, with some nodes out of their reach.
+  if (random.chance(500)) {
+    plan.engine.nodes = 3;
+    plan.clients = 2;
+    plan.users_per_client = 1;
+    plan.owners_per_client = 0;
+    plan.names.resize(1);
+    plan.faults.reset();
+    for (const Fault fault : {Fault::cut_to_node, Fault::cut_from_node, Fault::disconnected}) {
+      plan.faults.set(static_cast<std::size_t>(fault));
+    }
+    plan.between_faults = plan.max_lease() / 4;
+    plan.slow_per_mille = 0;
+  }
+  plan.between_probes = plan.max_lease() / random.pick({1, 4});
+  plan.length = plan.max_lease() * 10 + std::chrono::seconds(6);
+}
+
 /// How bytes travel.
 void choose_streams(Plan& plan) {
   Random random(plan.seed ^ 0x57ea);
@@ -367,6 +405,7 @@ Plan plan_of(std::uint64_t seed) {
   choose_clones(plan);
   choose_far_fences(plan);
   choose_false_run_id(plan);
+  choose_replacements(plan);
   return plan;
 }
 

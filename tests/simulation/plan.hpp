@@ -87,6 +87,7 @@ struct Plan {
   bool absurd_clock = false;              ///< one node's is of the next century
   bool cloned = false;                    ///< now and then two clients draw the same random numbers
   bool older_states = false;              ///< nodes restart with what they had a while ago
+  std::uint32_t spares = 0;               ///< servers to which members are replaced
   bool crowd = false;          ///< the first client has 250 users, each with its own lock
   std::uint32_t in_order = 0;  ///< calls of three that do not overtake those who wait
   bool waits = false;          ///< clients near the nodes, and how they wait is judged
@@ -127,14 +128,14 @@ struct Plan {
   }
   /// Whether a confirmed lease is really on a quorum of nodes until its validity ends.
   [[nodiscard]] bool judges_possession() const {
-    return kind == WorldKind::orderly || kind == WorldKind::damaged;
+    return (kind == WorldKind::orderly || kind == WorldKind::damaged) && spares == 0;
   }
   /// Whether nodes must have nothing of what is over. What a lost connection carried may come at
   /// any time, unless the next one can end it; an older state has what was given back; and what may
-  /// be a copy's, by the word of one node, is not deleted.
+  /// be a copy's, by the word of one node, is not deleted. What a replaced member has ends there.
   [[nodiscard]] bool judges_leftovers() const {
     return !denies(Denied::client_kill) && !denies(Denied::client_id) && !older_states &&
-           lie != Lie::shared_owner && lie != Lie::any;
+           lie != Lie::shared_owner && lie != Lie::any && spares == 0;
   }
 
   /// Whether two attempts of one owner must exclude each other.

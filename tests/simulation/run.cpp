@@ -9,6 +9,7 @@
 #include "simulation/faults.hpp"
 #include "simulation/network.hpp"
 #include "simulation/owner_users.hpp"
+#include "simulation/replacements.hpp"
 #include "simulation/scene.hpp"
 #include "simulation/servers.hpp"
 #include "simulation/workload.hpp"
@@ -55,6 +56,7 @@ class World final : ClientListener {
   Scene scene_;
   Network network_;
   Servers servers_;
+  Replacements replacements_;
   Clients clients_;
   Faults faults_;
   Workload workload_;
@@ -65,7 +67,8 @@ World::World(Plan plan, Trace& trace, Coverage& coverage)
     : scene_(std::move(plan), trace, coverage),
       network_(scene_),
       servers_(scene_, network_),
-      clients_(scene_, network_, servers_, *this),
+      replacements_(scene_, servers_),
+      clients_(scene_, network_, servers_, replacements_, *this),
       faults_(scene_, network_, servers_, clients_, workload_),
       workload_(scene_, clients_, faults_),
       owner_users_(scene_, clients_) {
@@ -79,18 +82,21 @@ void World::run() {
   for (ClientIndex client = 0; client < clients_.count(); ++client) clients_.start(client);
   faults_.schedule_next();
   servers_.begin_wake_faults();
+  replacements_.schedule_first();
   scene_.at(scene_.now + between_looks, Event::What::tidy);
   live_until(scene_.now + scene_.plan.length);
 
   // Everything is repaired, given back, and there is time for it to become true.
   scene_.ending = true;
   faults_.repair_all();
+  replacements_.finish();
   clients_.end_pauses();
   workload_.end();
   owner_users_.end();
   live_until(scene_.now + seconds(3) + scene_.plan.engine.node_timeout * 4);
   tidy();
   clients_.must_be_connected();
+  clients_.must_know_the_members();
   scene_.invariants.must_be_done();
   for (const std::string& name : scene_.plan.names) {
     scene_.invariants.must_be_no_lines(scene_.now, name);
@@ -149,6 +155,8 @@ void World::dispatch(const Event& event) {
       return servers_.forged_wake();
     case Event::What::pubsub:
       return servers_.pubsub(event);
+    case Event::What::replacement:
+      return replacements_.go_on();
     case Event::What::tidy:
       tidy();
       return scene_.at(scene_.now + between_looks, Event::What::tidy);

@@ -20,7 +20,7 @@ Judged judged(const Plan& plan) {
           .exclusion = plan.judges_exclusion(),
           .possession = plan.judges_possession(),
           .clocks = plan.kind != WorldKind::wild_clocks,
-          .rules = plan.judges_rules,
+          .rules = plan.judges_rules && plan.spares == 0,
           .clones = plan.cloned};
 }
 
@@ -32,9 +32,9 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
       coverage(phases),
       random(plan.seed ^ 0x5eedU),
       now(seconds(1)),
-      invariants(judged(plan), nodes, drift_bound_ppm, plan.engine.max_lease) {
+      invariants(judged(plan), nodes, plan.engine.nodes, drift_bound_ppm, plan.engine.max_lease) {
   invariants.set_key_terms(plan.key_terms());
-  for (NodeIndex node = 0; node < plan.engine.nodes; ++node) {
+  for (NodeIndex node = 0; node < plan.engine.nodes + plan.spares; ++node) {
     // Nearer to each other where order is judged.
     const Duration apart = milliseconds(plan.waits ? 10 : 300);
     const Duration offset = random.between(-apart, apart);

@@ -13,7 +13,7 @@ namespace redlock::simulation {
 
 struct ScriptBug {
   /// In which worlds it can matter.
-  enum class Where : std::uint8_t { everywhere, forgetful, forced, waiting, cloned };
+  enum class Where : std::uint8_t { everywhere, forgetful, forced, waiting, cloned, changing };
 
   std::string_view name;
   std::string_view script;   ///< a whole one, which others may contain
@@ -26,6 +26,8 @@ inline constexpr auto script_bugs = std::to_array<ScriptBug>({
     // The owner is not looked at.
     {"hold_without_owner_check", wire::scripts::hold,
      "  if not held then\n    return {is_there(forced) and -3 or -1}\n  end\n", ""},
+    {"former_members_hold", wire::scripts::hold, "local marker = #KEYS % 3 == 1 and",
+     "local marker = false and", ScriptBug::Where::changing},
     {"hold_shortens", wire::scripts::hold, "if left < tonumber(lease) then", "if true then"},
     {"hold_never_lowers_count", wire::scripts::hold, "  if held ~= count then",
      "  if tonumber(held) < tonumber(count) then"},

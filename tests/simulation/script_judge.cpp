@@ -314,6 +314,8 @@ class ScriptJudge {
   void require_turn(std::string_view lock) const {
     const std::string_view name = NodeData::name_of(lock);
     if (is(lock) != nullptr || alive(after_, name).empty()) return;
+    const std::size_t left = after_.waiters(name, now_).size();
+    if (before_.waiters(name, now_).size() >= left + documented::passed_over) return;
     const auto turn = after_.turn(name, now_);
     require_if_undisturbed(turn && turn->until_ms > now_, "a release gives a waiter its turn");
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <numeric>
 #include <string>
 
 namespace redlock::simulation {
@@ -30,7 +31,8 @@ Servers::Servers(Scene& scene, Network& network)
   const Plan& plan = scene.plan;
   states_.resize(scene.nodes.size());
   for (NodeIndex node = 0; node < scene.nodes.size(); ++node) {
-    if (plan.engine.quarantine) set_marker(node, own_set);
+    if (plan.engine.quarantine && node < plan.engine.nodes)
+      set_marker(node, own_set, 1, first_members());
     NodeServerHost& self = *this;
     servers_.emplace_back(scene.nodes[node].data,
                           NodeServer::Settings{.password = plan.password,
@@ -50,17 +52,24 @@ std::string Servers::new_run_id(NodeIndex node) {
   return fmt::format("{:08x}{:032x}", node + 1, ++last_run_);
 }
 
-void Servers::set_marker(NodeIndex node, const std::string& set) {
-  std::string members;
-  for (NodeIndex member = 0; member < scene_.nodes.size(); ++member) {
-    members += fmt::format("{}{}={}", member == 0 ? "" : " ", member, address_of(member));
+std::vector<NodeIndex> Servers::first_members() const {
+  std::vector<NodeIndex> members(scene_.plan.engine.nodes);
+  std::iota(members.begin(), members.end(), NodeIndex{0});
+  return members;
+}
+
+void Servers::set_marker(NodeIndex node, const std::string& set, std::uint64_t epoch,
+                         const std::vector<NodeIndex>& members) {
+  std::string text;
+  for (const NodeIndex member : members) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", member, address_of(member));
   }
   scene_.nodes[node].data.set_marker(
       {{"id", std::to_string(node)},
        {"layout", "redlock-3"},
-       {"nodes", std::to_string(scene_.nodes.size())},
-       {"epoch", "1"},
-       {"members", members},
+       {"nodes", std::to_string(members.size())},
+       {"epoch", std::to_string(epoch)},
+       {"members", text},
        {"max_lease_ms", std::to_string(scene_.plan.engine.max_lease.count())},
        {"set", set}});
 }
@@ -124,7 +133,7 @@ void Servers::restore_snapshot(NodeIndex node) {
 }
 
 void Servers::become_of_another_set(NodeIndex node) {
-  set_marker(node, "other-" + std::to_string(node));
+  set_marker(node, "other-" + std::to_string(node), 1, first_members());
 }
 
 Servers::TimeTold Servers::take_time_told(StreamId stream) {

@@ -62,7 +62,9 @@ class Servers final : NodeServerHost {
   }
   /// It was a replica for a while, and is a master again.
   void promote(NodeIndex node);
-  void set_marker(NodeIndex node, const std::string& set);
+  /// These are the members of the set, in that epoch.
+  void set_marker(NodeIndex node, const std::string& set, std::uint64_t epoch,
+                  const std::vector<NodeIndex>& members);
 
   /// What the clocks showed, in truth, when a server replied to TIME.
   struct TimeTold {
@@ -85,6 +87,7 @@ class Servers final : NodeServerHost {
   void on_ended(StreamId stream);
 
  private:
+  [[nodiscard]] std::vector<NodeIndex> first_members() const;
   struct State {
     bool down = false;
     bool unreachable = false;  // down, and nobody says so

@@ -23,7 +23,8 @@ constexpr std::int64_t judged_drift_ppm = 10'000;
 Stage::Stage(const Settings& settings)
     : settings_(settings),
       now_(start),
-      invariants_(settings.judged, nodes_, judged_drift_ppm, settings.engine.max_lease) {
+      invariants_(settings.judged, nodes_, settings.engine.nodes, judged_drift_ppm,
+                  settings.engine.max_lease) {
   for (Node node = 0; node < settings.engine.nodes; ++node) {
     nodes_.push_back({{}, {now_, Instant(seconds(1'767'225'600)), 0}});
     if (settings.engine.quarantine) nodes_.back().data.set_marker({{"id", "marked"}});

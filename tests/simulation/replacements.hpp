@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// An operator replaces members of the set while everything goes on: tells the members that stay,
+// one after the other and with pauses, who the members are; stops the old one later, or never; and
+// goes on with the next when the new one has its marker.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "simulation/scene.hpp"
+#include "simulation/servers.hpp"
+
+namespace redlock::simulation {
+
+class Replacements {
+ public:
+  Replacements(Scene& scene, Servers& servers);
+
+  /// Where the world has spare servers.
+  void schedule_first();
+  void go_on();
+  /// All that was begun is finished: the members are told, and old ones are stopped.
+  void finish();
+
+  /// The servers that are the members by the markers of a quorum, in the order of places; and those
+  /// before.
+  [[nodiscard]] const std::vector<NodeIndex>& members() const { return members_; }
+  [[nodiscard]] const std::vector<NodeIndex>& former() const { return former_; }
+  /// Those that an operator is about to make the members.
+  [[nodiscard]] const std::vector<NodeIndex>& planned() const {
+    return change_ ? change_->members : members_;
+  }
+
+ private:
+  struct Change {
+    std::vector<NodeIndex> members;
+    NodeIndex leaves = 0;
+    std::vector<NodeIndex> untold;  // of those that stay
+    std::uint32_t told = 0;
+    bool committed = false;
+  };
+
+  void begin();
+  void tell_next();
+  [[nodiscard]] bool tell(NodeIndex node);
+  void carry_fences();
+  [[nodiscard]] bool is_over() const;
+  void go_on_within(Duration most);
+
+  Scene& scene_;
+  Servers& servers_;
+  Random random_;
+  std::uint64_t epoch_ = 1;
+  std::vector<NodeIndex> members_;
+  std::vector<NodeIndex> former_;
+  NodeIndex next_;  // of the spare servers
+  std::optional<Change> change_;
+};
+
+}  // namespace redlock::simulation
