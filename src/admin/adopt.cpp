@@ -12,6 +12,7 @@
 
 #include <redlock/admin.hpp>
 
+#include "admin/fences.hpp"
 #include "admin/marker.hpp"
 #include "admin/node_query.hpp"
 #include "admin/twins.hpp"
@@ -39,7 +40,7 @@ constexpr auto* no_set =
     "the list, start the nodes that are down, or see docs/operations.md if most have lost their "
     "data";
 constexpr auto* no_place =
-    "it stands at no member's address; to give it the place of a member that is stopped for good: "
+    "it stands at no member's address; to give it the place of a member: "
     "redlock set replace OLD NEW; otherwise correct the list";
 constexpr auto* moved =
     "another node of the list has the data of the member at this address; to give that node this "
@@ -47,9 +48,12 @@ constexpr auto* moved =
 constexpr auto* interrupted =
     "its marker names later members of the set than most: a replacement was interrupted; finish it "
     "with the same redlock set replace OLD NEW, or put OLD back with redlock set replace NEW OLD";
-constexpr auto* not_carried =
+constexpr auto* not_agreed =
     "it takes its place when a quorum of the members name it, and too few could be told; when they "
     "can be, give the same command again";
+constexpr auto* without_fences =
+    "it takes its place when it has the fences of the others, and too few could be read, or it "
+    "refused; give the same command again";
 constexpr auto* waits =
     "it takes its place when every lease that the former member may have confirmed is over: a "
     "client gives it its marker when it has run for one longest lease from now on";
@@ -216,21 +220,35 @@ class Adopting {
              (node.adoption == Adoption::already_there || node.adoption == Adoption::written);
     });
     // A set of the first epoch was agreed on by all; any other by the quorum that it has now.
-    const bool carried = its->epoch == 1 || with_it >= query_.quorum();
+    const bool agreed = its->epoch == 1 || with_it >= query_.quorum();
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       commands[node].clear();
       if (!accepted(node) || is_member(node)) continue;
-      if (!carried) {
-        unconfirmed(node, not_carried);
-      } else if (nodes_[node].address == move_.to && move_.leases == OldLeases::may_live) {
-        adoptions_[node].adoption = Adoption::waits;
-        adoptions_[node].detail = waits;
-      } else if (adoptions_[node].adoption != Adoption::unconfirmed) {
+      if (!agreed) {
+        unconfirmed(node, not_agreed);
+      } else if (nodes_[node].address == move_.to) {
+        if (auto done = admit(node); !done) return done;
+      }
+      const auto found = adoptions_[node].adoption;
+      if (found != Adoption::unconfirmed && found != Adoption::waits) {
         commands[node] =
             command(node, *its, {markers_[node] ? markers_[node]->state() : "", false});
       }
     }
     return write(commands, *its);
+  }
+
+  /// A node that has just been made a member.
+  Result<void> admit(std::size_t node) {
+    const auto carried = admin::carry_fences(query_, healths(), node);
+    if (!carried) return tl::make_unexpected(carried.error());
+    if (!*carried) {
+      unconfirmed(node, without_fences);
+    } else if (move_.leases == OldLeases::may_live) {
+      adoptions_[node].adoption = Adoption::waits;
+      adoptions_[node].detail = waits;
+    }
+    return {};
   }
 
   /// Of the set that a quorum of the nodes name, or form: the configuration that a quorum shows, or
@@ -261,10 +279,9 @@ class Adopting {
     for (const auto& [next, its_count] : shown) {
       if (next.epoch > its.epoch && is_this_move(base, next)) its = next;
     }
-    if (is_rivalled) ++its.epoch;
-    const std::uint64_t last = shown.back().first.epoch;
-    const bool goes_back = base.at(move_.to) != nullptr && base.at(move_.from) == nullptr;
-    if (goes_back && last > its.epoch) its.epoch = last + 1;
+    if (is_rivalled) its.epoch = next_epoch();
+    const bool is_done = its.at(move_.to) != nullptr && its.at(move_.from) == nullptr;
+    if (is_done && last_epoch() > its.epoch) its.epoch = next_epoch();
     return its;
   }
 
@@ -273,9 +290,26 @@ class Adopting {
                                [](const NodeAdoption& node) { return node.cause == Cause::none; });
   }
 
+  [[nodiscard]] std::uint64_t last_epoch() const {
+    std::uint64_t last = 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (accepted(node) && is_member(node)) {
+        last = std::max(last, markers_[node]->configuration().epoch);
+      }
+    }
+    return last;
+  }
+  /// One that no other configuration has: a node that cannot be asked, or is being replaced, may
+  /// name members that an interrupted replacement told it, and messages name the epoch alone.
+  [[nodiscard]] std::uint64_t next_epoch() const {
+    net::KernelRandom random;
+    constexpr std::uint64_t most_skipped = 1'000'000;
+    return last_epoch() + 1 + random.next() % most_skipped;
+  }
+
   [[nodiscard]] bool is_this_move(const SetConfiguration& before,
                                   const SetConfiguration& after) const {
-    return after.epoch == before.epoch + 1 &&
+    return after.epoch > before.epoch &&
            std::ranges::all_of(after.members, [&](const Member& member) {
              return member.address == move_.to || before.at(member.address) != nullptr;
            });
@@ -297,7 +331,7 @@ class Adopting {
       if (!accepted(node)) continue;
       const std::string& address = nodes_[node].address;
       if (address == move_.to && place != nullptr) {
-        ++its.epoch;
+        its.epoch = next_epoch();
         const bool same = markers_[node] && markers_[node]->id == place->id &&  // with its data
                           move_.leases == OldLeases::are_over;
         *place = {same ? place->id : random_id(), address};
@@ -431,6 +465,13 @@ class Adopting {
     adoption.adoption = Adoption::already_there;
   }
 
+  [[nodiscard]] std::vector<NodeHealth> healths() const {
+    std::vector<NodeHealth> all(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      all[node].trouble.cause = adoptions_[node].cause;
+    }
+    return all;
+  }
   [[nodiscard]] bool accepted(std::size_t node) const {
     return adoptions_[node].cause == Cause::none &&
            adoptions_[node].adoption != Adoption::disagrees;

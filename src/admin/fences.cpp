@@ -185,7 +185,60 @@ class Stripe {
   std::vector<bool> remembers_;
 };
 
+/// For each stripe the largest of these fences that a clock or a quorum explains.
+std::map<std::uint32_t, Token> largest_fences(const std::vector<NodeFences>& fences,
+                                              std::size_t but, std::uint32_t quorum) {
+  std::map<std::uint32_t, std::vector<Token>> known;
+  for (std::size_t node = 0; node < fences.size(); ++node) {
+    if (node == but || !fences[node]) continue;
+    for (const auto& [stripe, text] : *fences[node]) {
+      if (const auto token = token_in(text)) known[stripe].push_back(*token);
+    }
+  }
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto clock =
+      static_cast<Token>(std::chrono::microseconds(now / std::chrono::microseconds(1)).count());
+  std::map<std::uint32_t, Token> largest;
+  for (auto& [stripe, tokens] : known) {
+    std::ranges::sort(tokens, std::greater());
+    const Token by_quorum = tokens.size() < quorum ? 0 : tokens[quorum - 1];
+    const Token ceiling = engine::rules::ceiling_above(std::max(clock, by_quorum));
+    const auto sound = std::ranges::find_if(tokens, [=](Token token) { return token <= ceiling; });
+    if (sound != tokens.end()) largest[stripe] = *sound;
+  }
+  return largest;
+}
+
 }  // namespace
+
+Result<bool> carry_fences(NodeQuery& query, const std::vector<NodeHealth>& nodes, std::size_t to) {
+  const auto fences = read_fences(query, nodes);
+  if (!fences) return tl::make_unexpected(fences.error());
+  const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(nodes.size()));
+  const auto read =
+      std::ranges::count_if(*fences, [](const auto& of_node) { return of_node.has_value(); });
+  const auto& there = (*fences)[to];
+  if (!there || read - 1 < static_cast<std::ptrdiff_t>(quorum)) return false;
+  auto left = largest_fences(*fences, to, quorum);
+  while (!left.empty()) {
+    std::vector<std::vector<QueryCommand>> commands(nodes.size());
+    while (!left.empty() && commands[to].size() < fences_per_round) {
+      const auto [stripe, token] = *left.begin();
+      left.erase(left.begin());
+      const auto has = there->find(stripe);
+      const auto key = std::string(wire::redlock_layout.fence_prefix) + std::to_string(stripe);
+      if (has != there->end() && token_in(has->second).value_or(token) >= token) continue;
+      // It is no voter, and nobody else writes there.
+      commands[to].push_back({"SET", key, std::to_string(token)});
+    }
+    const auto answers = query.ask(std::move(commands), query.options().node_timeout);
+    if (!answers) return tl::make_unexpected(answers.error());
+    for (const auto& answer : (*answers)[to].answers) {
+      if (trouble_of(answer, query.nodes()[to]).cause != Cause::none) return false;
+    }
+  }
+  return true;
+}
 
 Result<std::vector<NodeFences>> read_fences(NodeQuery& query,
                                             const std::vector<NodeHealth>& nodes) {

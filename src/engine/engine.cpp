@@ -95,18 +95,25 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
 }
 
 void Engine::follow_members() {
-  if (quarantines_.take_change() && rules::replaced_nodes_are_limited()) {
-    for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
-      if (!quarantines_.sets().is_stranger(node)) continue;
-      acquirer_.node_removed(node);
-      leases_.node_removed(node);
-    }
+  NodeSet strangers;
+  for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
+    if (electorate_.stranger(node)) strangers.insert(node);
+  }
+  const NodeSet limited = std::exchange(limited_, strangers);
+  for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
+    if (!(strangers - limited).contains(node)) continue;
+    acquirer_.node_removed(node);
+    leases_.node_removed(node);
   }
   for (auto& [node, address] : quarantines_.sets().relocations()) {
-    clocks_.forget(node);
-    quarantines_.on_moved(node, address);
+    quarantines_.relocate(node, address);
     out_.put(MoveNode{node, std::move(address)});
   }
+}
+
+void Engine::on_moved(NodeIndex node) {
+  clocks_.forget(node);
+  quarantines_.forget(node);
 }
 
 void Engine::on_node_up(Instant now, NodeIndex node) {

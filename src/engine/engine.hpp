@@ -115,6 +115,8 @@ class Engine {
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
     return electorate_.objection(now, node);
   }
+  /// After MoveNode: nothing more comes from the server that the node was.
+  void on_moved(NodeIndex node);
   /// The client begins to connect to every node.
   void on_connecting() { electorate_.connecting(); }
   /// A connection could not be made, or is lost.
@@ -175,6 +177,7 @@ class Engine {
   Leases leases_;
   Acquirer acquirer_;
   Owners owners_;
+  NodeSet limited_;  // strangers, to which the leases were told
 };
 
 }  // namespace redlock::engine

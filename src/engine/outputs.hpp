@@ -53,8 +53,8 @@ struct NoteClock {
   Duration lasts{};
 };
 
-/// The node's place in the set is another server's by now, at this address, as a quorum shows. From
-/// here on the node is that server.
+/// The node's place in the set is another server's by now, at this address, as a quorum shows. The
+/// connection is to be closed, and the next one to lead there. To be answered with on_moved().
 struct MoveNode {
   NodeIndex node = 0;
   std::string address;

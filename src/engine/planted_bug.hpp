@@ -70,8 +70,7 @@ enum class Bug : std::uint8_t {
   timers_sleep_in_suspend,
   // In wire::Handshake, wire::Connection and wire::ServerIdentities.
   replaced_connection_left_alive,
-  replaced_node_counts_on,
-  new_member_votes_at_once,
+  members_by_one_node,
   replica_keeps_its_connection,
   role_change_overlooked,
   promotion_overlooked,

@@ -371,18 +371,10 @@ namespace redlock::engine::rules {
   return first_seen;
 }
 
-/// Whether the confirmations of a node that lost its place count no longer than the lease was valid
-/// with them. A client that still has them beside newer ones of the others, which name later
-/// members, would take the two for a quorum of the former members, for longer than the new member
-/// waits.
-[[nodiscard]] inline bool replaced_nodes_are_limited() {
-  return !planted(Bug::replaced_node_counts_on);
-}
-
-/// Whether a node without a marker begins to wait anew when a quorum shows later members of the
-/// set: it may have been made a member just now.
-[[nodiscard]] inline bool new_member_waits(bool without_marker) {
-  return without_marker && !planted(Bug::new_member_votes_at_once);
+/// How many nodes have to show the members of a set before a client believes them. One may lie; and
+/// before a quorum has changed there is no moment from which the new member could wait.
+[[nodiscard]] inline std::uint32_t shown_by_enough(std::uint32_t nodes) {
+  return planted(Bug::members_by_one_node) ? 1 : quorum_of(nodes);
 }
 
 /// Whether the node begins to wait anew: it is not pending with the id that was seen before, so it

@@ -167,6 +167,7 @@ void Driver::move(Instant now, engine::MoveNode&& what) {
   address = moved_to(address, what.address);
   identities_.forget(what.node, address.db);
   links_[what.node]->move(now, before + " has lost its place in the set to " + address.label);
+  engine().on_moved(what.node);
   host_.on_node_moved(what.node, address);
 }
 

@@ -9,7 +9,9 @@ namespace redlock::wire {
 namespace {
 
 constexpr const char* adopt_it =
-    "; run redlock adopt if the set is new, with --replaced NODE if this member lost its data";
+    "; run redlock adopt if the set is new, with --replaced NODE if this member lost its data and "
+    "its "
+    "old leases are over";
 
 /// For people who wait: "12 s", rounded up.
 std::string in_seconds(engine::Duration left) {
@@ -88,7 +90,7 @@ struct ObjectionWriter {
     }
     return what + ": correct the list of nodes" +
            (why.has_marker ? ""
-                           : ", or give it the place of a member that is stopped for good "
+                           : ", or give it the place of a member "
                              "(redlock set replace OLD NEW)");
   }
 };

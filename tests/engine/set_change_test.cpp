@@ -77,14 +77,19 @@ TEST_CASE("a new member that stood there before waits from the change on") {
 TEST_CASE("a replaced node counts no longer than the lease was valid with it") {
   Change rig;
   const GrantId grant = rig.lease_on_all().grant;
-  const Instant valid = rig.valid_until[grant];
   rig.advance(5s);
   rig.hold(grant, {2});  // it does not know yet that it is replaced
-  rig.tell(0);
-  rig.tell(1);
+  SUBCASE("by two that know the same") {
+    rig.tell(0);
+    rig.tell(1);
+  }
+  SUBCASE("by two of which one knows of still later members") {
+    rig.tell(0, {{"0", "0"}, {"1", "1"}, {"newer", "farther"}}, 3);
+    rig.tell(1);
+  }
   rig.advance(5s);
   rig.hold(grant, {0});
-  CHECK(rig.valid_until[grant] == valid);
+  CHECK_FALSE(rig.valid_until.contains(grant));  // as it was
   rig.answer(1, Held{7});
   CHECK(rig.valid_until[grant] == rig.trusted_until(rig.now));
 }
@@ -111,6 +116,18 @@ TEST_CASE("one node that names later members takes no vote but its own") {
   CHECK(rig.moves.empty());
 }
 
+TEST_CASE("an attempt that has the vote of a replaced node goes on with the others") {
+  Change rig;
+  const RequestId request = rig.acquire();
+  rig.answer(2, Granted{8});
+  rig.tell(0);
+  rig.tell(1);  // the vote of node 2 is worth nothing
+  rig.answer(0, Granted{8});
+  CHECK_FALSE(rig.ended(request));
+  rig.answer(1, Granted{8});
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
 TEST_CASE("of a node and the one that removes it only the first to count counts") {
   Change rig;
   const GrantId grant = rig.lease_on({0, 1}).grant;
@@ -120,6 +137,50 @@ TEST_CASE("of a node and the one that removes it only the first to count counts"
   rig.hold(grant, {0, 1});
   CHECK(rig.valid_until[grant] == rig.trusted_until(rig.now));
   rig.hold(grant, {2});  // it is up again, and does not know that it is replaced
+  rig.answer(1, Taken{});
+  CHECK(rig.loss_of(grant) == LossReason::taken);
+}
+
+TEST_CASE("no lease is taken up with a node and the one that removes it") {
+  CarefulRig rig(3);
+  const auto see = [&](NodeIndex node, std::uint64_t number, const std::vector<Member>& members) {
+    rig.see(node, {.marker = Change::epoch(number, node, members), .durable = true});
+  };
+  see(2, 1, former);
+  RequestId request = 0;
+  const auto attach = [&] {
+    request = rig.attach({{5, 6}}, 7, 30s);
+    rig.answer(2, Held{7});
+    CHECK_FALSE(rig.ended(request));
+  };
+  SUBCASE("it confirms before the client knows of any set") {
+    attach();
+    see(0, 2, later);
+    see(1, 2, later);
+  }
+  SUBCASE("one node has later members") {
+    see(1, 1, former);
+    see(0, 2, later);
+    attach();
+  }
+  rig.answer(0, Held{7});
+  CHECK_FALSE(rig.ended_with<AcquireSucceeded>(request));
+  rig.answer(1, Free{});
+  CHECK_FALSE(rig.ended_with<AcquireSucceeded>(request));
+}
+
+TEST_CASE("what is granted while an attempt settles counts only beside what it may count with") {
+  Change rig;
+  rig.tell(0);
+  const RequestId request = rig.acquire();
+  rig.answer(0, Granted{8});
+  rig.answer(1, Granted{9});
+  rig.answer(2, Granted{9});
+  CHECK_FALSE(rig.ended(request));
+  rig.answer(0, Held{9});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(request));
+  const GrantId grant = rig.grant_of(request);
+  rig.hold(grant, {});
   rig.answer(1, Taken{});
   CHECK(rig.loss_of(grant) == LossReason::taken);
 }

@@ -398,6 +398,7 @@ TEST_CASE("members are replaced one after the other while they run, and clients 
       const auto replaced = must(Admin(admin).replace(fleet.uri(node), next.uri(node)));
       CHECK_MESSAGE(replaced[node].adoption == Adoption::waits, replaced[node].detail);
       CHECK_FALSE(is_locked_on(next, node, "kept"));
+      CHECK(next.run(node, {"EXISTS", wire::redlock_layout.fence("kept")}) == "1");
       CHECK(eventually([&] { return is_locked_on(next, node, "kept"); }));
       fleet.kill(node);
     }

@@ -52,7 +52,7 @@ TEST_CASE("a node of another set is told with both sets, and a long name in shor
         "run redlock adopt --replaced NODE");
   CHECK(sentence_of(engine::NoMember{false, {"a:1", "b:2"}}) ==
         "it has no marker, and is no member of the set, whose members are a:1, b:2: correct the "
-        "list of nodes, or give it the place of a member that is stopped for good (redlock set "
+        "list of nodes, or give it the place of a member (redlock set "
         "replace OLD NEW)");
   CHECK(sentence_of(engine::NoMember{true, {"a:1", "b:2"}}) ==
         "it is no member of its set any more, whose members are a:1, b:2: correct the list of "

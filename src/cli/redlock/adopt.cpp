@@ -29,7 +29,7 @@ Where some nodes are members, a node without a marker at a member's address has 
 --replaced: your word that this member lost its data, and that the longest lease has passed since
 (or that no client has run for that long). Where a majority are members, so has a node whose own
 adoption was interrupted. A node at any other address is left alone; to give it the place of a
-member that is stopped for good: redlock set replace OLD NEW.
+member: redlock set replace OLD NEW.
 
 To change the number of nodes or the longest lease of a set, see docs/operations.md.
 

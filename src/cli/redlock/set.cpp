@@ -27,8 +27,8 @@ nodes, in --nodes or REDLOCK_NODES, are taken for seeds: every subcommand reads 
 the longest lease from them.)help";
 
 constexpr auto* show_footer = R"help(
-Prints the name of the set, its epoch (1 when it was adopted, and one more for each member that was
-replaced), its longest lease, and the addresses of its members, as a majority of them say.
+Prints the name of the set, its epoch (1 when it was adopted, and a larger number after each
+replacement), its longest lease, and the addresses of its members, as a majority of them say.
 
 show changes nothing. Exits 0 if a majority of the members say the same, 69 otherwise.
 
@@ -80,7 +80,9 @@ class ReplaceMember {
           told += std::chrono::seconds(10);
         }
         std::this_thread::sleep_for(std::chrono::seconds(1));
-        adoptions = Admin(client).replace(old_, new_);
+        const auto node = new_member(*adoptions);
+        adoptions = Admin(client).adopt();
+        if (adoptions) mark_waiting(node, *adoptions);
       }
     }
     if (!adoptions) throw failure(adoptions.error());
@@ -88,6 +90,16 @@ class ReplaceMember {
   }
 
  private:
+  static std::string new_member(const std::vector<NodeAdoption>& adoptions) {
+    return std::ranges::find(adoptions, Adoption::waits, &NodeAdoption::adoption)->node;
+  }
+  /// Until it has its marker it is like a member that has lost its data.
+  static void mark_waiting(const std::string& node, std::vector<NodeAdoption>& adoptions) {
+    for (auto& each : adoptions) {
+      const bool has_none = each.node == node && each.adoption == Adoption::unconfirmed;
+      if (has_none) each.adoption = Adoption::waits;
+    }
+  }
   static bool waits(const std::vector<NodeAdoption>& adoptions) {
     return std::ranges::count(adoptions, Adoption::waits, &NodeAdoption::adoption) > 0;
   }
@@ -96,11 +108,10 @@ class ReplaceMember {
                                 std::chrono::nanoseconds waited) {
     const auto left = std::chrono::ceil<std::chrono::seconds>(
         std::max<std::chrono::nanoseconds>(max_lease * 11 / 10 - waited, {}));
-    const auto node = std::ranges::find(adoptions, Adoption::waits, &NodeAdoption::adoption);
     say(
         fmt::format("{} is a member, and grants locks in about {} s, when leases are over that "
                     "its predecessor may have confirmed",
-                    node->node, left.count()));
+                    new_member(adoptions), left.count()));
   }
 
   NodeOptions nodes_;

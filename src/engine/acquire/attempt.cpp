@@ -142,6 +142,10 @@ void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token toke
     nodes_.confirm_without_trust(node);
     return lose_vote(node, std::move(*why));
   }
+  if (phase_ == Phase::settling && electorate_.sets().contradicts(node, nodes_.trusted(now))) {
+    nodes_.confirm_without_trust(node);
+    return lose_vote(node, other_members());
+  }
   ballots_[node] = {Vote::granted, Cause::none, {}};
   nodes_.confirm(node, electorate_.trusted_until(rules::counts_from(tag.sent, now), plan_.lease));
   per_node_[node].granted = token;
@@ -305,9 +309,17 @@ void Attempt::judge_sets() {
     if (!dropped.contains(node)) continue;
     nodes_[node].set_until(Instant::min());
     per_node_[node].granted = 0;
-    Unavailable why = sets.refusal(node);
-    lose_vote(node, std::move(why));
+    lose_vote(node, strangers.contains(node) ? sets.refusal(node) : other_members());
   }
+}
+
+/// Before there is a quorum its vote is worth nothing, and the others may still be one.
+void Attempt::node_removed(NodeIndex node) {
+  nodes_.limit(node, nodes_.valid_until());
+  const bool counts = nodes_[node].until() != Instant::min();
+  if (counts || phase_ != Phase::voting || ballots_[node].vote != Vote::granted) return;
+  per_node_[node].granted = 0;
+  lose_vote(node, electorate_.sets().refusal(node));
 }
 
 /// The votes that are lost because one of these nodes was replaced, as another one shows. Either

@@ -66,7 +66,7 @@ class Attempt {
   /// The node's clock ran ahead of ours by this much.
   void node_ran_ahead(NodeIndex node, Duration by) { nodes_.shorten(node, by); }
   /// See Leases.
-  void node_removed(NodeIndex node) { nodes_.limit(node, nodes_.valid_until()); }
+  void node_removed(NodeIndex node);
 
   [[nodiscard]] Phase phase() const { return phase_; }
   /// Whether it votes, and cannot win by the answers that are still to come.

@@ -238,8 +238,10 @@ void HeldLease::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const
 void HeldLease::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round) {
   // Sent before the heal, behind which the next answer comes.
   if (nodes_[node].possession == Possession::healing) return;
+  const bool contradicted = contradicts(now, node);
   confirm(now, node, tag);
   if (round == nullptr) return;
+  if (contradicted) return round->unavailable(node, other_members());
   if (nodes_.is_shared(node)) return round->unavailable(node, shared_owner());
   if (const auto why = electorate_->distrust(now, node)) return round->unavailable(node, *why);
   round->held(node);
@@ -254,18 +256,13 @@ void HeldLease::confirm(Instant now, NodeIndex node, const Tag& tag) {
   nodes_[node].in_quarantine = electorate_->quarantined(now, node);
 }
 
-/// Whether the confirmation of the node must not be counted beside that of another one, as one of
-/// the two was replaced, perhaps by the word of a single node. The node that counts already goes on
-/// to count, and that is never both.
+void HeldLease::node_removed(NodeIndex node) {
+  nodes_.limit(node, nodes_.valid_until());
+  for (HoldRound& round : rounds_) round.node_removed(node);
+}
+
 bool HeldLease::contradicts(Instant now, NodeIndex node) const {
-  const SetMembership& sets = electorate_->sets();
-  if (!sets.is_changing()) [[likely]]
-    return false;
-  NodeSet counted = nodes_.trusted(now);
-  if ((sets.removed_by(node) & counted) != NodeSet()) return true;
-  if (counted.contains(node)) return false;
-  counted.insert(node);
-  return sets.conflict_in(counted).removed.contains(node);
+  return electorate_->sets().contradicts(node, nodes_.trusted(now));
 }
 
 void HeldLease::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {

@@ -54,7 +54,7 @@ class HeldLease {
   /// The node's clock ran ahead of ours by this much: it ends what it confirmed that much earlier.
   void node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out);
   /// See Leases.
-  void node_removed(NodeIndex node) { nodes_.limit(node, nodes_.valid_until()); }
+  void node_removed(NodeIndex node);
   [[nodiscard]] Instant deadline() const;
 
   /// Whether the watchdog's time has come.

@@ -11,6 +11,12 @@ void HoldRound::unavailable(NodeIndex node, const Unavailable& why) {
   if (request_ != 0) reasons_.emplace_back(node, why);
 }
 
+void HoldRound::node_removed(NodeIndex node) {
+  if (!yes_.contains(node)) return;
+  yes_.erase(node);
+  unavailable(node, other_members());
+}
+
 void HoldRound::below_token(NodeIndex node, Token fence) {
   ++below_token_;
   unavailable(node, {Cause::server_error, Delivery::refused,

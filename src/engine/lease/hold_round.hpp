@@ -46,6 +46,8 @@ class HoldRound {
     if (free) free_.insert(node);
   }
   void unavailable(NodeIndex node, const Unavailable& why);
+  /// It lost its place in the set: if it had confirmed, that counts no more.
+  void node_removed(NodeIndex node);
   /// It has the lock, and a fence below the token that is to be taken up: no confirmation.
   void below_token(NodeIndex node, Token fence);
   /// Whether so many fences are below it that no quorum can ever have settled that token.

@@ -80,17 +80,16 @@ void Quarantines::on_members(Instant now, NodeIndex node, Membership marker) {
 void Quarantines::follow_members(Instant now) {
   const auto& known = sets_.known();
   if (!known || (followed_ && !known->follows(*followed_))) return;
-  has_changed_ = followed_.has_value();
   followed_ = known;
   for (Node& state : nodes_) {
-    if (!rules::new_member_waits(state.suspect_since.has_value())) continue;
+    if (!state.suspect_since) continue;
     state.suspect_since = now;
     state.votes_from = now + quarantine_;
   }
 }
 
-void Quarantines::on_moved(NodeIndex node, const std::string& address) {
-  sets_.on_moved(node, address);
+void Quarantines::forget(NodeIndex node) {
+  sets_.forget(node);
   nodes_[node] = {};
 }
 

@@ -34,10 +34,9 @@ class Quarantines {
   void on_pending_marker(Instant now, NodeIndex node, std::string id);
 
   void on_down(NodeIndex node) { sets_.on_down(node); }
-  /// Whether a quorum shows later members since the last call.
-  [[nodiscard]] bool take_change() { return std::exchange(has_changed_, false); }
-  /// The node is by now the server at this address.
-  void on_moved(NodeIndex node, const std::string& address);
+  /// See SetMembership.
+  void relocate(NodeIndex node, const std::string& address) { sets_.relocate(node, address); }
+  void forget(NodeIndex node);
 
   /// Whether it may be asked for the lock now, as far as this client knows.
   [[nodiscard]] bool votes(Instant now, NodeIndex node) const;
@@ -78,7 +77,6 @@ class Quarantines {
   std::vector<Node> nodes_;
   Instant next_look_ = never;
   std::optional<SetConfiguration> followed_;
-  bool has_changed_ = false;
 };
 
 }  // namespace redlock::engine

@@ -78,7 +78,10 @@ void SetMembership::judge() {
     if (!marker) continue;
     const SetConfiguration& its = marker->configuration;
     if (named(its.set) >= quorum_of(nodes_)) set_ = its.set;
-    if (shown(its) >= quorum_of(nodes_)) known_ = its;
+    if (shown(its) >= rules::shown_by_enough(nodes_)) known_ = its;
+  }
+  for (NodeIndex node = 0; known_ && node < nodes_; ++node) {
+    if (has_place(node, *known_)) had_place_.insert(node);
   }
   const SetConfiguration* first = nullptr;
   changing_ = false;
@@ -128,6 +131,15 @@ const SetConfiguration* SetMembership::configuration() const {
   return &(*left)->configuration;
 }
 
+bool SetMembership::contradicts(NodeIndex node, NodeSet counted) const {
+  if (!changing_) [[likely]]
+    return false;
+  if ((removed_by_[node] & counted) != NodeSet()) return true;
+  if (counted.contains(node)) return false;
+  counted.insert(node);
+  return conflict_in(counted).removed.contains(node);
+}
+
 /// Whether the node is one of these members, or stands at the address of one. A client may spell
 /// addresses otherwise than the markers do; the ids are the same.
 bool SetMembership::has_place(NodeIndex node, const SetConfiguration& its) const {
@@ -135,10 +147,12 @@ bool SetMembership::has_place(NodeIndex node, const SetConfiguration& its) const
 }
 
 /// A node that was never reached may also be a member whose address is spelled in another way,
-/// unless all others are spelled as the markers have them. One that shows no marker, or that of
-/// another set, is listed by mistake: that is the operator's to mend.
+/// unless all others are spelled as the markers have them. One that shows the marker of another
+/// set, or none and never had a place, is listed by mistake: that is the operator's to mend.
 std::vector<SetMembership::Relocation> SetMembership::relocations() const {
-  if (!known_ || shown(*known_) < quorum_of(nodes_) || known_->members.size() != nodes_) return {};
+  if (!known_ || shown(*known_) < rules::shown_by_enough(nodes_) ||
+      known_->members.size() != nodes_)
+    return {};
   std::vector<NodeIndex> without;
   bool spelled_alike = true;
   for (NodeIndex node = 0; node < nodes_; ++node) {
@@ -147,7 +161,7 @@ std::vector<SetMembership::Relocation> SetMembership::relocations() const {
   }
   std::erase_if(without, [&](NodeIndex node) {
     if (markers_[node]) return !known_->follows(markers_[node]->configuration);
-    return !unreached_.contains(node) || !spelled_alike;
+    return !had_place_.contains(node) && (!unreached_.contains(node) || !spelled_alike);
   });
   const auto scheme = [](const std::string& address) {
     const auto end = address.find("://");
@@ -167,8 +181,7 @@ std::vector<SetMembership::Relocation> SetMembership::relocations() const {
   return found;
 }
 
-void SetMembership::on_moved(NodeIndex node, std::string address) {
-  addresses_[node] = std::move(address);
+void SetMembership::forget(NodeIndex node) {
   seen_.erase(node);
   unreached_.erase(node);
   markers_[node].reset();

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/config.hpp"
@@ -55,16 +56,22 @@ class SetMembership {
     NodeSet removed;
   };
   [[nodiscard]] Conflict conflict_in(NodeSet nodes) const;
+  /// Whether a confirmation of the node must not be counted beside those of nodes that count. Of
+  /// two that exclude each other, perhaps by the word of one, the one that counts already goes on
+  /// to count.
+  [[nodiscard]] bool contradicts(NodeIndex node, NodeSet counted) const;
 
   /// A node that has lost its place, and the address of the member that has it by now.
   struct Relocation {
     NodeIndex node = 0;
     std::string address;
   };
-  /// Those that follow from what a quorum shows. To be answered by on_moved().
+  /// Those that follow from what a quorum shows. To be answered by relocate().
   [[nodiscard]] std::vector<Relocation> relocations() const;
-  /// The node is by now the server at this address, of which nothing is known.
-  void on_moved(NodeIndex node, std::string address);
+  /// The node is to be the server at this address.
+  void relocate(NodeIndex node, std::string address) { addresses_[node] = std::move(address); }
+  /// Nothing is known of the node.
+  void forget(NodeIndex node);
   /// Whether the node's grants do not count, unless the set is open and becomes the node's own.
   [[nodiscard]] bool is_stranger(NodeIndex node) const { return strangers_.contains(node); }
   [[nodiscard]] bool has_strangers() const { return strangers_ != NodeSet(); }
@@ -95,6 +102,7 @@ class SetMembership {
   std::optional<std::string> set_;         // by the latest quorum
   std::optional<SetConfiguration> known_;  // the same
   NodeSet seen_;
+  NodeSet had_place_;  // were members by what a quorum showed once
   NodeSet unreached_;  // were down, and were never seen
   NodeSet strangers_;
   bool changing_ = false;
