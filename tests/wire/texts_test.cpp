@@ -24,7 +24,7 @@ constexpr std::int64_t unix_us = 1'700'000'000'123'456;
 TEST_CASE("a quarantine says for how long it is, why, and what ends it earlier") {
   CHECK(sentence_of(engine::InQuarantine{Reason::no_marker, 61'001ms}) ==
         "quarantined, votes in 62 s; run redlock adopt if the set is new, with --replaced NODE if "
-        "this member lost its data");
+        "this member lost its data and its old leases are over");
   CHECK(sentence_of(engine::InQuarantine{Reason::promotion, 2s}) ==
         "quarantined, votes in 2 s: it was a replica, and may lack the newest locks; run "
         "redlock adopt if it has them, with --replaced NODE if it has no marker");
@@ -52,8 +52,7 @@ TEST_CASE("a node of another set is told with both sets, and a long name in shor
         "run redlock adopt --replaced NODE");
   CHECK(sentence_of(engine::NoMember{false, {"a:1", "b:2"}}) ==
         "it has no marker, and is no member of the set, whose members are a:1, b:2: correct the "
-        "list of nodes, or give it the place of a member (redlock set "
-        "replace OLD NEW)");
+        "list of nodes, or give it the place of a member (redlock set replace OLD NEW)");
   CHECK(sentence_of(engine::NoMember{true, {"a:1", "b:2"}}) ==
         "it is no member of its set any more, whose members are a:1, b:2: correct the list of "
         "nodes");

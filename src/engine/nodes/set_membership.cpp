@@ -182,6 +182,7 @@ std::vector<SetMembership::Relocation> SetMembership::relocations() const {
 }
 
 void SetMembership::forget(NodeIndex node) {
+  relocated_.erase(node);
   seen_.erase(node);
   unreached_.erase(node);
   markers_[node].reset();
@@ -208,6 +209,7 @@ std::optional<Unavailable> SetMembership::no_member(NodeIndex node) const {
 }
 
 Unavailable SetMembership::refusal(NodeIndex node) const {
+  if (relocated_.contains(node)) return other_members();
   Unavailable why{Cause::incompatible, Delivery::not_sent, {}};
   if (!wants_markers_) {
     why.objection = MarkerUnwanted{markers_[node].has_value()};

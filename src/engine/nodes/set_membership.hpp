@@ -69,7 +69,10 @@ class SetMembership {
   /// Those that follow from what a quorum shows. To be answered by relocate().
   [[nodiscard]] std::vector<Relocation> relocations() const;
   /// The node is to be the server at this address.
-  void relocate(NodeIndex node, std::string address) { addresses_[node] = std::move(address); }
+  void relocate(NodeIndex node, std::string address) {
+    addresses_[node] = std::move(address);
+    relocated_.insert(node);
+  }
   /// Nothing is known of the node.
   void forget(NodeIndex node);
   /// Whether the node's grants do not count, unless the set is open and becomes the node's own.
@@ -102,6 +105,7 @@ class SetMembership {
   std::optional<std::string> set_;         // by the latest quorum
   std::optional<SetConfiguration> known_;  // the same
   NodeSet seen_;
+  NodeSet relocated_;  // are still the server that lost its place
   NodeSet had_place_;  // were members by what a quorum showed once
   NodeSet unreached_;  // were down, and were never seen
   NodeSet strangers_;
