@@ -213,6 +213,33 @@ TEST_CASE("a client moves on from a node that it never reached, if it knows that
   CHECK(rig.moves.contains(2) == moves);
 }
 
+TEST_CASE("a client stays with a member that it spells otherwise and that lost its data") {
+  CarefulRig rig(3);
+  auto members = former;
+  members[2].address = "otherwise";
+  const auto show = [&](NodeIndex node) {
+    rig.see(node, {.marker = Change::epoch(1, node, members), .durable = true});
+  };
+  for (const NodeIndex node : {0U, 1U, 2U}) show(node);
+  rig.see(2, wiped);
+  CHECK(rig.moves.empty());
+  show(0);
+  rig.engine.on_node_down(2);
+  rig.collect();
+  CHECK(rig.moves.empty());
+}
+
+TEST_CASE("a client goes on from a new member that has no marker yet and is replaced in turn") {
+  Change rig;
+  rig.tell(0);
+  rig.tell(1);
+  rig.see(2, wiped);
+  const std::vector<Member> latest{{"0", "0"}, {"1", "1"}, {"newer", "farther"}};
+  rig.tell(0, latest, 3);
+  rig.tell(1, latest, 3);
+  CHECK(rig.moves == std::map<NodeIndex, std::string>{{2, "farther"}});
+}
+
 TEST_CASE("a client does not follow from TLS to none") {
   Rig rig(3, {.addresses = {"rediss://a", "rediss://b", "rediss://c"}, .quarantine = true});
   const auto shown = [](const char* id, std::uint64_t epoch, const std::string& last) {

@@ -12,7 +12,8 @@ SetMembership::SetMembership(const Config& config)
       addresses_(config.addresses),
       wants_markers_(config.quarantine),
       markers_(config.nodes),
-      removed_by_(config.nodes) {
+      removed_by_(config.nodes),
+      member_ids_(config.nodes) {
   addresses_.resize(nodes_);
 }
 
@@ -80,9 +81,7 @@ void SetMembership::judge() {
     if (named(its.set) >= quorum_of(nodes_)) set_ = its.set;
     if (shown(its) >= rules::shown_by_enough(nodes_)) known_ = its;
   }
-  for (NodeIndex node = 0; known_ && node < nodes_; ++node) {
-    if (has_place(node, *known_)) had_place_.insert(node);
-  }
+  note_members();
   const SetConfiguration* first = nullptr;
   changing_ = false;
   for (const auto& marker : markers_) {
@@ -140,19 +139,31 @@ bool SetMembership::contradicts(NodeIndex node, NodeSet counted) const {
   return conflict_in(counted).removed.contains(node);
 }
 
-/// Whether the node is one of these members, or stands at the address of one. A client may spell
-/// addresses otherwise than the markers do; the ids are the same.
-bool SetMembership::has_place(NodeIndex node, const SetConfiguration& its) const {
-  return its.at(addresses_[node]) != nullptr || (markers_[node] && its.has(markers_[node]->id));
+/// A client may spell addresses otherwise than the markers do; the ids are the same, and a member
+/// keeps its own when it loses its data.
+void SetMembership::note_members() {
+  for (NodeIndex node = 0; known_ && node < nodes_; ++node) {
+    const auto& marker = markers_[node];
+    const Member* const by_address = known_->at(addresses_[node]);
+    if (marker && marker->configuration.set == known_->set) {
+      member_ids_[node] = marker->id;
+    } else if (!marker && by_address != nullptr) {
+      member_ids_[node] = by_address->id;
+    }
+  }
 }
 
-/// A node that was never reached may also be a member whose address is spelled in another way,
-/// unless all others are spelled as the markers have them. One that shows the marker of another
-/// set, or none and never had a place, is listed by mistake: that is the operator's to mend.
+/// Whether the node is one of these members, or stands at the address of one.
+bool SetMembership::has_place(NodeIndex node, const SetConfiguration& its) const {
+  return its.at(addresses_[node]) != nullptr || its.has(member_ids_[node]);
+}
+
+/// A node that was never reached may be a member whose address is spelled in another way, unless
+/// all others are spelled as the markers have them. One that shows the marker of another set, or
+/// none and never had a place, is listed by mistake: that is the operator's to mend.
 std::vector<SetMembership::Relocation> SetMembership::relocations() const {
-  if (!known_ || shown(*known_) < rules::shown_by_enough(nodes_) ||
-      known_->members.size() != nodes_)
-    return {};
+  if (!known_ || shown(*known_) < rules::shown_by_enough(nodes_)) return {};
+  if (known_->members.size() != nodes_) return {};
   std::vector<NodeIndex> without;
   bool spelled_alike = true;
   for (NodeIndex node = 0; node < nodes_; ++node) {
@@ -160,8 +171,8 @@ std::vector<SetMembership::Relocation> SetMembership::relocations() const {
     spelled_alike = spelled_alike && (known_->at(addresses_[node]) != nullptr || !markers_[node]);
   }
   std::erase_if(without, [&](NodeIndex node) {
-    if (markers_[node]) return !known_->follows(markers_[node]->configuration);
-    return !had_place_.contains(node) && (!unreached_.contains(node) || !spelled_alike);
+    if (markers_[node] && !known_->follows(markers_[node]->configuration)) return true;
+    return member_ids_[node].empty() && (!unreached_.contains(node) || !spelled_alike);
   });
   const auto scheme = [](const std::string& address) {
     const auto end = address.find("://");
@@ -173,9 +184,7 @@ std::vector<SetMembership::Relocation> SetMembership::relocations() const {
     // From TLS to none would betray the password; the other way needs options of its own.
     if (scheme(member.address) != scheme(addresses_[without[found.size()]])) continue;
     const bool is_listed = std::ranges::find(addresses_, member.address) != addresses_.end() ||
-                           std::ranges::any_of(markers_, [&](const auto& marker) {
-                             return marker && marker->id == member.id;
-                           });
+                           std::ranges::find(member_ids_, member.id) != member_ids_.end();
     if (!is_listed) found.push_back({without[found.size()], member.address});
   }
   return found;
@@ -183,6 +192,7 @@ std::vector<SetMembership::Relocation> SetMembership::relocations() const {
 
 void SetMembership::forget(NodeIndex node) {
   relocated_.erase(node);
+  member_ids_[node].clear();
   seen_.erase(node);
   unreached_.erase(node);
   markers_[node].reset();

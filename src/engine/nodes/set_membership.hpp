@@ -92,6 +92,7 @@ class SetMembership {
   [[nodiscard]] std::uint32_t named(const std::string& set) const;
   [[nodiscard]] std::uint32_t shown(const SetConfiguration& configuration) const;
   [[nodiscard]] bool removes(NodeIndex other, NodeIndex node) const;
+  void note_members();
   [[nodiscard]] bool has_place(NodeIndex node, const SetConfiguration& its) const;
   /// Whether that node has the data of this one, which stands in the other's place.
   [[nodiscard]] bool is_copy(NodeIndex node, NodeIndex other) const;
@@ -102,11 +103,11 @@ class SetMembership {
   bool wants_markers_;
   std::vector<std::optional<Membership>> markers_;
   std::vector<NodeSet> removed_by_;
+  std::vector<std::string> member_ids_;    // of the members that the nodes are, or were at last
   std::optional<std::string> set_;         // by the latest quorum
   std::optional<SetConfiguration> known_;  // the same
   NodeSet seen_;
   NodeSet relocated_;  // are still the server that lost its place
-  NodeSet had_place_;  // were members by what a quorum showed once
   NodeSet unreached_;  // were down, and were never seen
   NodeSet strangers_;
   bool changing_ = false;
