@@ -274,11 +274,13 @@ class Adopting {
     const auto& [base, count] = of_quorum != shown.end() ? *of_quorum : shown.front();
     const bool is_rivalled =
         count < query_.quorum() && shown.size() > 1 && shown[1].first.epoch == base.epoch;
-    if (is_rivalled && !all_asked()) return std::nullopt;
     SetConfiguration its = base;
     for (const auto& [next, its_count] : shown) {
       if (next.epoch > its.epoch && is_this_move(base, next)) its = next;
     }
+    // A later one may have a quorum by the nodes that could not be asked.
+    const bool may_be_past = count < query_.quorum() && shown.size() > 1 && !all_asked();
+    if (may_be_past && its == base) return std::nullopt;
     if (is_rivalled) its.epoch = next_epoch();
     const bool is_done = its.at(move_.to) != nullptr && its.at(move_.from) == nullptr;
     if (is_done && last_epoch() > its.epoch) its.epoch = next_epoch();
@@ -332,9 +334,7 @@ class Adopting {
       const std::string& address = nodes_[node].address;
       if (address == move_.to && place != nullptr) {
         its.epoch = next_epoch();
-        const bool same = markers_[node] && markers_[node]->id == place->id &&  // with its data
-                          move_.leases == OldLeases::are_over;
-        *place = {same ? place->id : random_id(), address};
+        *place = {random_id(), address};
       }
       if (is_member(node) || address == move_.to) continue;
       const Member* const member = its.at(address);
@@ -353,7 +353,7 @@ class Adopting {
   /// The new member may have been one before. With a marker it would vote at once, also while
   /// leases live that the members of today confirmed without it.
   Result<void> clear_new_member(const SetConfiguration& its) {
-    if (move_.to.empty() || move_.leases == OldLeases::are_over) return {};
+    if (move_.to.empty()) return {};
     OfNodes commands(nodes_.size());
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       const bool clears = accepted(node) && nodes_[node].address == move_.to && is_member(node) &&

@@ -107,6 +107,8 @@ void Engine::follow_members() {
   }
   for (auto& [node, address] : quarantines_.sets().relocations()) {
     quarantines_.relocate(node, address);
+    acquirer_.node_removed(node);  // it may show no marker, and so be no stranger
+    leases_.node_removed(node);
     out_.put(MoveNode{node, std::move(address)});
   }
 }

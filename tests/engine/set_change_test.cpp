@@ -213,6 +213,24 @@ TEST_CASE("a client moves on from a node that it never reached, if it knows that
   CHECK(rig.moves.contains(2) == moves);
 }
 
+TEST_CASE("a replaced node that lost its marker and not its locks does not count beside another") {
+  CarefulRig rig(3);
+  const auto see = [&](NodeIndex node, std::uint64_t number, const std::vector<Member>& members) {
+    rig.see(node, {.marker = Change::epoch(number, node, members), .durable = true});
+  };
+  SUBCASE("the client knew it as a member") {
+    rig.see({0, 1, 2}, sound);
+  }
+  SUBCASE("the client knows of no members") {}
+  see(0, 2, later);
+  rig.see(2, wiped);
+  const RequestId request = rig.attach({{5, 6}}, 7, 30s);
+  rig.answer(0, Held{7});
+  rig.answer(2, Held{7});
+  rig.answer(1, Free{});
+  CHECK_FALSE(rig.ended_with<AcquireSucceeded>(request));
+}
+
 TEST_CASE("a client stays with a member that it spells otherwise and that lost its data") {
   CarefulRig rig(3);
   auto members = former;

@@ -262,7 +262,8 @@ void HeldLease::node_removed(NodeIndex node) {
 }
 
 bool HeldLease::contradicts(Instant now, NodeIndex node) const {
-  return electorate_->sets().contradicts(node, nodes_.trusted(now));
+  const SetMembership& sets = electorate_->sets();
+  return sets.is_unknown(node) || sets.contradicts(node, nodes_.trusted(now));
 }
 
 void HeldLease::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {

@@ -79,7 +79,7 @@ void Quarantines::on_members(Instant now, NodeIndex node, Membership marker) {
 /// for however long it has stood there without a marker.
 void Quarantines::follow_members(Instant now) {
   const auto& known = sets_.known();
-  if (!known || (followed_ && !known->follows(*followed_))) return;
+  if (!known || known == followed_) return;
   followed_ = known;
   for (Node& state : nodes_) {
     if (!state.suspect_since) continue;

@@ -43,10 +43,13 @@ std::uint32_t SetMembership::shown(const SetConfiguration& configuration) const 
   }));
 }
 
+/// A node that lost its marker, perhaps without its locks, is of the members that were known last.
 bool SetMembership::removes(NodeIndex other, NodeIndex node) const {
-  if (!markers_[node] || !markers_[other]) return false;
+  if (!markers_[other] || (!markers_[node] && !known_)) return false;
   const SetConfiguration& later = markers_[other]->configuration;
-  return later.follows(markers_[node]->configuration) && !later.has(markers_[node]->id);
+  const SetConfiguration& its = markers_[node] ? markers_[node]->configuration : *known_;
+  const std::string& id = markers_[node] ? markers_[node]->id : member_ids_[node];
+  return later.follows(its) && !id.empty() && !later.has(id);
 }
 
 SetMembership::Conflict SetMembership::conflict_in(NodeSet nodes) const {
@@ -88,6 +91,7 @@ void SetMembership::judge() {
     if (!marker) continue;
     if (first == nullptr) first = &marker->configuration;
     changing_ = changing_ || marker->configuration != *first;
+    changing_ = changing_ || (known_ && marker->configuration.follows(*known_));
   }
   for (NodeIndex node = 0; node < nodes_; ++node) {
     removed_by_[node] = {};

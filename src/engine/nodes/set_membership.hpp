@@ -60,6 +60,11 @@ class SetMembership {
   /// two that exclude each other, perhaps by the word of one, the one that counts already goes on
   /// to count.
   [[nodiscard]] bool contradicts(NodeIndex node, NodeSet counted) const;
+  /// Whether the node may be of any members: it has lost its marker, perhaps without its locks, and
+  /// this client never knew it as a member.
+  [[nodiscard]] bool is_unknown(NodeIndex node) const {
+    return wants_markers_ && seen(node) && !markers_[node] && member_ids_[node].empty();
+  }
 
   /// A node that has lost its place, and the address of the member that has it by now.
   struct Relocation {
