@@ -51,7 +51,7 @@ void Replacements::go_on() {
 void Replacements::begin() {
   ++epoch_;
   const std::size_t place = random_.below(static_cast<std::uint32_t>(members_.size()));
-  Change& change = change_.emplace();
+  MemberChange& change = change_.emplace();
   change.members = members_;
   change.leaves = std::exchange(change.members[place], next_++);
   for (const NodeIndex member : members_) {
@@ -64,7 +64,7 @@ void Replacements::begin() {
 }
 
 void Replacements::tell_next() {
-  Change& change = *change_;
+  MemberChange& change = *change_;
   const NodeIndex node = change.untold.back();
   change.untold.pop_back();
   if (!tell(node)) change.untold.insert(change.untold.begin(), node);

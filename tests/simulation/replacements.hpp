@@ -12,6 +12,15 @@
 
 namespace redlock::simulation {
 
+/// One member is replaced.
+struct MemberChange {
+  std::vector<NodeIndex> members;
+  NodeIndex leaves = 0;
+  std::vector<NodeIndex> untold;  ///< of those that stay
+  std::uint32_t told = 0;
+  bool committed = false;  ///< a quorum is told
+};
+
 class Replacements {
  public:
   Replacements(Scene& scene, Servers& servers);
@@ -32,14 +41,6 @@ class Replacements {
   }
 
  private:
-  struct Change {
-    std::vector<NodeIndex> members;
-    NodeIndex leaves = 0;
-    std::vector<NodeIndex> untold;  // of those that stay
-    std::uint32_t told = 0;
-    bool committed = false;
-  };
-
   void begin();
   void tell_next();
   [[nodiscard]] bool tell(NodeIndex node);
@@ -54,7 +55,7 @@ class Replacements {
   std::vector<NodeIndex> members_;
   std::vector<NodeIndex> former_;
   NodeIndex next_;  // of the spare servers
-  std::optional<Change> change_;
+  std::optional<MemberChange> change_;
 };
 
 }  // namespace redlock::simulation
