@@ -371,8 +371,11 @@ class Adopting {
     return {};
   }
   static Result<void> failed_to_clear(const std::string& why, const std::string& node) {
-    return tl::make_unexpected(
-        Error{Errc::no_quorum, "the marker of " + node + " could not be removed: " + why, {}});
+    return tl::make_unexpected(Error{Errc::no_quorum,
+                                     "the marker of " + node +
+                                         ", which was a member before, could not be removed (" +
+                                         why + "); when it can be, give the same command again",
+                                     {}});
   }
 
   [[nodiscard]] static Member* place_of(SetConfiguration& its, const std::string& address) {

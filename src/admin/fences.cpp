@@ -13,6 +13,7 @@
 #include "engine/quorum.hpp"
 #include "engine/rules.hpp"
 #include "wire/key_layout.hpp"
+#include "wire/redlock_scripts.hpp"
 
 namespace redlock::admin {
 namespace {
@@ -227,9 +228,16 @@ Result<bool> carry_fences(NodeQuery& query, const std::vector<NodeHealth>& nodes
       left.erase(left.begin());
       const auto has = there->find(stripe);
       const auto key = std::string(wire::redlock_layout.fence_prefix) + std::to_string(stripe);
-      if (has != there->end() && token_in(has->second).value_or(token) >= token) continue;
-      // It is no voter, and nobody else writes there.
-      commands[to].push_back({"SET", key, std::to_string(token)});
+      const auto text = std::to_string(token);
+      // A client may give it its marker meanwhile: what it then grants raises the fence, which must
+      // not fall again.
+      if (has == there->end()) {
+        commands[to].push_back({"SET", key, text, "NX"});
+      } else if (token_in(has->second).value_or(0) < token) {
+        const auto at_any_time = std::to_string(engine::token_limit);
+        commands[to].push_back(
+            {"EVAL", std::string(wire::scripts::mend), "1", key, has->second, text, at_any_time});
+      }
     }
     const auto answers = query.ask(std::move(commands), query.options().node_timeout);
     if (!answers) return tl::make_unexpected(answers.error());

@@ -74,12 +74,40 @@ TEST_CASE("a new member that stood there before waits from the change on") {
   CHECK(written() > 0);
 }
 
+TEST_CASE("a new member of another set, which the same nodes are by now, waits as well") {
+  CarefulRig rig(3);
+  rig.see({0, 1}, sound);
+  rig.see(2, wiped);
+  rig.advance(200s);
+  const auto of_set = [&](std::uint64_t epoch, const Member& last) {
+    for (const NodeIndex node : {0U, 1U}) {
+      auto members = former;
+      members[2] = last;
+      rig.see(node, {.marker = Membership{std::to_string(node), {"theirs", epoch, members}},
+                     .durable = true});
+    }
+  };
+  of_set(1, {"old", "elsewhere"});
+  rig.advance(200s);
+  rig.tended.clear();
+  of_set(2, {"new", "2"});
+  rig.advance(59s);
+  CHECK(std::ranges::none_of(rig.tended, &TendMarker::write));
+  rig.advance(4s);
+  CHECK(std::ranges::any_of(rig.tended, &TendMarker::write));
+}
+
 TEST_CASE("a replaced node counts no longer than the lease was valid with it") {
   Change rig;
   const GrantId grant = rig.lease_on_all().grant;
   rig.advance(5s);
   rig.hold(grant, {2});  // it does not know yet that it is replaced
   SUBCASE("by two that know the same") {
+    rig.tell(0);
+    rig.tell(1);
+  }
+  SUBCASE("when it has lost its marker, and not its locks") {
+    rig.see(2, wiped);
     rig.tell(0);
     rig.tell(1);
   }
@@ -245,6 +273,31 @@ TEST_CASE("a client stays with a member that it spells otherwise and that lost i
   rig.engine.on_node_down(2);
   rig.collect();
   CHECK(rig.moves.empty());
+}
+
+TEST_CASE("the node that lost its place goes on, and not one that is spelled otherwise") {
+  CarefulRig rig(5);
+  std::vector<Member> members{{"0", "otherwise"}, {"1", "1"}, {"2", "2"}, {"3", "3"}, {"4", "4"}};
+  const auto show = [&](NodeIndex node, std::uint64_t epoch) {
+    rig.see(node, {.marker = Change::epoch(epoch, node, members), .durable = true});
+  };
+  for (const NodeIndex node : {0U, 1U, 2U, 3U, 4U}) show(node, 1);
+  rig.see(0, wiped);
+  members[4] = {"new", "elsewhere"};
+  for (const NodeIndex node : {1U, 2U, 3U}) show(node, 2);
+  CHECK(rig.moves == std::map<NodeIndex, std::string>{{4, "elsewhere"}});
+}
+
+TEST_CASE("the clock of a new member is not taken for that of its predecessor") {
+  Change rig;
+  for (int probe = 0; probe < 3; ++probe) {
+    for (const NodeIndex node : {0U, 1U, 2U}) rig.read_clock(node);
+    rig.advance(1s);
+  }
+  rig.tell(0);
+  rig.tell(1);
+  rig.read_clock(2, 1h);
+  CHECK(rig.clocks_moved.empty());
 }
 
 TEST_CASE("a client goes on from a new member that has no marker yet and is replaced in turn") {

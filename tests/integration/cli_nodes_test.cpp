@@ -367,6 +367,21 @@ TEST_CASE_FIXTURE(AdoptedSet, "a member that runs is replaced when its leases ar
   waits(spare.uri(0), fleet.uri(2));  // it was left as it was, with its marker
 }
 
+TEST_CASE_FIXTURE(AdoptedSet,
+                  "a former member is not put back while later ones may have a quorum") {
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  fleet.pause(2);  // it is not told, and goes on as a member of the former ones
+  CHECK(ask(fleet, {"set", "replace", fleet.uri(2), spare.uri(0), "--over"}).status == 0);
+  fleet.resume(2);
+  fleet.pause(1);
+  const Arguments back{"set", "replace", spare.uri(0), fleet.uri(2)};
+  CHECK(ask(fleet, back).status != 0);
+  CHECK(epoch_on(fleet, 2) == 1);
+  CHECK(epoch_on(fleet, 0) > 1);
+  CHECK_FALSE(contains(fleet.run(0, {"HGET", "redlock:node", "members"}), fleet.uri(2)));
+  fleet.resume(1);
+}
+
 TEST_CASE("a node takes no place before a quorum of the members name it") {
   Fleet fleet({.nodes = 5, .persistence = Persistence::always, .adopted = true});
   const Fleet spare({.nodes = 1, .persistence = Persistence::always});

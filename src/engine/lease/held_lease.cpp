@@ -238,22 +238,19 @@ void HeldLease::on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const
 void HeldLease::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* round) {
   // Sent before the heal, behind which the next answer comes.
   if (nodes_[node].possession == Possession::healing) return;
-  const bool contradicted = contradicts(now, node);
-  confirm(now, node, tag);
+  const auto why = confirm(now, node, tag);
   if (round == nullptr) return;
-  if (contradicted) return round->unavailable(node, other_members());
   if (nodes_.is_shared(node)) return round->unavailable(node, shared_owner());
-  if (const auto why = electorate_->distrust(now, node)) return round->unavailable(node, *why);
-  round->held(node);
+  why ? round->unavailable(node, *why) : round->held(node);
 }
 
-void HeldLease::confirm(Instant now, NodeIndex node, const Tag& tag) {
-  if (electorate_->distrust(now, node) || contradicts(now, node)) {
-    nodes_.confirm_without_trust(node);
-  } else {
-    nodes_.confirm(node, electorate_->trusted_until(tag.sent, tag.lease));
-  }
+/// Why that does not count; nothing if it does.
+std::optional<Unavailable> HeldLease::confirm(Instant now, NodeIndex node, const Tag& tag) {
+  auto why = electorate_->distrust(now, node);
+  if (!why && contradicts(now, node)) why = other_members();
+  nodes_.confirm(node, why ? Instant::min() : electorate_->trusted_until(tag.sent, tag.lease));
   nodes_[node].in_quarantine = electorate_->quarantined(now, node);
+  return why;
 }
 
 void HeldLease::node_removed(NodeIndex node) {

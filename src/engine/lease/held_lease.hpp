@@ -119,7 +119,7 @@ class HeldLease {
   void deny(Instant now, NodeIndex node, const Tag& tag);
   void on_denied_by_voter();
   [[nodiscard]] bool contradicts(Instant now, NodeIndex node) const;
-  void confirm(Instant now, NodeIndex node, const Tag& tag);
+  std::optional<Unavailable> confirm(Instant now, NodeIndex node, const Tag& tag);
   void on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
 
   void conclude_rounds(Instant now, Outbox& out);

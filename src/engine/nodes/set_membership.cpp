@@ -82,7 +82,9 @@ void SetMembership::judge() {
     if (!marker) continue;
     const SetConfiguration& its = marker->configuration;
     if (named(its.set) >= quorum_of(nodes_)) set_ = its.set;
-    if (shown(its) >= rules::shown_by_enough(nodes_)) known_ = its;
+    if (shown(its) < rules::shown_by_enough(nodes_)) continue;
+    if (known_ && known_->set != its.set) member_ids_.assign(nodes_, {});
+    known_ = its;
   }
   note_members();
   const SetConfiguration* first = nullptr;
