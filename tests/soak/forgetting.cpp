@@ -8,7 +8,6 @@
 #include <optional>
 #include <stop_token>
 
-#include "cluster/free_port.hpp"
 #include "soak/soak.hpp"
 
 namespace redlock::soak {
@@ -75,7 +74,8 @@ class Listener final : public Observer {
   std::stop_source enough_;
 };
 
-/// Three nodes and two clients, the first of which does not reach the third node.
+/// Three nodes and two clients, the first of which the third node does not let in. At an address
+/// where nobody answers it would follow the set to its third member.
 class Set {
  public:
   explicit Set(const ForgettingPlan& plan)
@@ -83,8 +83,7 @@ class Set {
         fleet_({.nodes = 3,
                 .persistence =
                     plan.durable ? cluster::Persistence::always : cluster::Persistence::none}),
-        holder_(start({fleet_.uri(0), fleet_.uri(1),
-                       fmt::format("redis://127.0.0.1:{}", nobody_.number())})) {}
+        holder_(start({fleet_.uri(0), fleet_.uri(1), denied(fleet_.uri(2))})) {}
 
   void make_tries(Tally& tally) {
     if (!plan_.careless) adopt(fleet_, forgetting_lease);
@@ -108,6 +107,10 @@ class Set {
     options.quarantine = plan_.careless ? Quarantine::off : Quarantine::on;
     options.observer = listener_;
     return start_client(std::move(options));
+  }
+
+  static std::string denied(std::string uri) {
+    return uri.insert(uri.find("://") + 3, "nobody:unknown@");
   }
 
   void make_try(Tally& tally) {
@@ -143,7 +146,6 @@ class Set {
 
   const ForgettingPlan& plan_;
   Fleet fleet_;
-  cluster::FreePort nobody_ = cluster::FreePort::pick();
   std::shared_ptr<Listener> listener_ = std::make_shared<Listener>(plan_);
   Client holder_;
   std::optional<Client> other_;
