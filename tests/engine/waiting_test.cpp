@@ -537,9 +537,23 @@ TEST_CASE("a waiting time ends with the decision of what is under way") {
     CHECK(rig.left(4, id));
     CHECK(rig.asked_in_all() == 0);
   }
-  SUBCASE("against it") {
+  SUBCASE("against it, which gives the votes back and stands it in no line") {
     rig.refuse({2, 3, 4});
     CHECK(rig.failure(id) == Errc::timed_out);
+    for (const NodeIndex node : {0U, 1U}) {
+      REQUIRE(rig.oldest_is<ReleaseCommand>(node));
+      CHECK(rig.oldest<ReleaseCommand>(node).place.line == 0);
+    }
+  }
+  SUBCASE("against it, and another call of the client has its place") {
+    const auto second = rig.acquire(in_order(60s));
+    rig.refuse({2, 3, 4});
+    CHECK(rig.failure(id) == Errc::timed_out);
+    REQUIRE(rig.oldest_is<ReleaseCommand>(0));
+    CHECK(rig.take(0).tag.kind == Tag::Kind::release);
+    REQUIRE(rig.oldest_is<LeaveCommand>(0));
+    CHECK(rig.oldest<LeaveCommand>(0).next.line == id);
+    rig.cancel(second);
   }
   SUBCASE("by silence") {
     rig.advance(260ms);
@@ -723,6 +737,23 @@ TEST_CASE("a late answer leaves no line in which a later question stands the cli
     CHECK(rig.left(3, rig.id));
     CHECK_FALSE(rig.asked(3));
   }
+}
+
+TEST_CASE("a late answer to the call before leaves a call that pauses in its place") {
+  Pair rig;
+  rig.answer({0, 1, 2}, Granted{7, 0});
+  rig.release(rig.grant_of(rig.id));
+  rig.answer({0, 1, 2}, ReleasedHere{});
+  rig.answer(0, Granted{8});
+  rig.refuse({1, 2, 4});  // the last of these to the first call
+  rig.answer(4, ReleasedHere{});
+  rig.refuse({4});
+  rig.advance(500us);
+  REQUIRE(rig.asked_count(3) == 4);  // two questions, and what gives back each
+  rig.refuse({3});
+  while (rig.asked_count(3) > 1) rig.take(3);
+  REQUIRE(rig.oldest_is<LeaveCommand>(3));
+  CHECK(rig.oldest<LeaveCommand>(3).next.line == rig.id);
 }
 
 TEST_CASE("a call in place of one that ended comes behind the same question") {

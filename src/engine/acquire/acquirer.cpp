@@ -392,6 +392,8 @@ void Acquirer::departed(Instant now, NodeIndex node, const Tag& tag, const Reply
   const auto* const granted = std::get_if<Granted>(&reply);
   const bool enters = next != nullptr &&
                       (next->is<Acquisition::Entering>() || next->is<Acquisition::AwaitingRoom>());
+  // One that gave back what it was granted, and pauses, is to stay where it stands.
+  const bool stands = enters || (next != nullptr && next->comes_with_a_release());
   if (next != nullptr && !next->earlier_answered(node, tag.grant)) {
     // The place there follows from the later question.
   } else if (enters && granted != nullptr && granted->next_place && named == *first) {
@@ -399,7 +401,7 @@ void Acquirer::departed(Instant now, NodeIndex node, const Tag& tag, const Reply
   } else if (next != nullptr && next->attempt() != 0) {
     // It has asked there since, so that this place is its own.
   } else if (granted == nullptr || named != 0) {
-    leave(now, name, line, enters ? next : nullptr, NodeSet::of(node));
+    leave(now, name, line, stands ? next : nullptr, NodeSet::of(node));
   }
   if (awaited.empty()) departures_.erase(found);
 }
@@ -410,14 +412,17 @@ void Acquirer::take_part(RequestId request, Instant ask_by) {
 }
 
 /// Where its client stands after what a failed attempt was granted is given back: in its own place,
-/// in that of the call that succeeds this one at once, or nowhere if it pauses in no line.
+/// in that of the call that succeeds this one at once, or nowhere if it pauses in no line, or ends
+/// and none of its client comes behind it.
 Place Acquirer::place_to_keep(Instant now, const Attempt& attempt) {
   const Attempt::LinePlaces& standing = attempt.standing();
   if (standing.line == 0) return {};
   const auto next = successor_at_once(now, attempt);
+  const bool ends = !calls_.find(attempt.plan().request)->still_waits() &&
+                    !ordered_.first(attempt.plan().name, 1);
   const bool leaves =
       attempt.phase() == Attempt::Phase::failed && attempt.failure() != Errc::contended;
-  if (!next && leaves) return {};
+  if (!next && (ends || leaves)) return {};
   if (!next) return {standing.line, now - standing.began, standing.turn};
   return {standing.line, now - calls_.find(*next)->in_line_since(), standing.turn, true};
 }
