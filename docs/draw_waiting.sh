@@ -7,7 +7,7 @@ set -euo pipefail
 
 width=760
 height=516
-title='A releases the lock; each node tells B that its turn has come, and C that it is the next'
+title='A releases; each node tells B that its turn has come, and two tell C when that is over'
 declare -A column=([a]=90 [node]=290 [b]=490 [c]=670)
 # shellcheck source=/dev/null
 source "$(dirname "$0")/sequence.sh"

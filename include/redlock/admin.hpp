@@ -115,8 +115,8 @@ struct LockReport {
   std::uint32_t quorum = 0;            ///< how many nodes must agree
   std::vector<NodeLock> nodes;         ///< all of them, in the order of the configuration
   /// The calls that wait on any node, in the order in which they are to get the lock. If a client
-  /// has many calls for this name, only the first two are at the nodes. A call whose process was
-  /// killed stays listed for 2.5 s.
+  /// has many calls for this name, only the first that waits is in the lines. A call whose process
+  /// was killed stays listed for 2.5 s.
   std::vector<WaitingCall> waiting{};
 };
 
@@ -177,7 +177,7 @@ struct ListedLock {
   /// The shortest remaining time that one of these nodes reports; none if the lock expires on none
   /// of them, or if that is unknown (unread).
   std::optional<std::chrono::milliseconds> remaining;
-  /// How many calls wait for the lock, on the node that has the most.
+  /// How many clients wait for the lock, on the node that has the most.
   std::size_t waiting = 0;
 };
 

@@ -100,8 +100,9 @@ class REDLOCK_EXPORT Observer {
   virtual void on_attempt(std::string_view name, const Errc* code,
                           const std::vector<NodeVote>& votes, std::chrono::nanoseconds elapsed);
   /// A call waits in order for this name, behind `place` others, as a quorum of nodes counts them.
-  /// Called again when that number has changed. Of several calls of one client, only those that
-  /// take part at the nodes are reported: two at a time. Not called with Ordering::barging.
+  /// Called again when that number has changed. Of several calls of one client only the first of a
+  /// name is reported, and the next one when the first has the lock. Not called with
+  /// Ordering::barging.
   virtual void on_waiting(std::string_view name, std::size_t place);
   /// A call for a lock has ended: acquire(), lock(), try_lock() and the like, a re-entry, attach().
   /// `code` is null if the call has the lock. Called before the caller has the result, unless the

@@ -143,9 +143,9 @@ struct ClientOptions {
 
   /// Which waiter receives the lock next, unless a call says otherwise.
   Ordering ordering = Ordering::fifo;
-  /// The random pause before another attempt, where no node can tell that it is time for one (no
-  /// quorum answers, or `ordering` is barging): between retry_min and retry_max, doubling up to
-  /// retry_cap if that is larger.
+  /// The random pause before another attempt of a call that found no quorum, came too late, or
+  /// barges: between retry_min and retry_max, doubling up to retry_cap if that is larger. Waiters
+  /// that no quorum of nodes can wake poll every 20 to 60 ms whatever these are.
   std::chrono::milliseconds retry_min{20};
   std::chrono::milliseconds retry_max{60};  ///< the longest of these pauses, at first
   std::chrono::milliseconds retry_cap{60};  ///< the limit of the doubling

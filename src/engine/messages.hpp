@@ -151,7 +151,7 @@ struct AlreadyOurs {
 };
 struct Refused {
   std::optional<std::chrono::milliseconds>
-      expires_in;             ///< PTTL; none if it never expires by itself
+      expires_in;  ///< PTTL, or what is left of another waiter's turn; none if it never expires
   bool foreign_type = false;  ///< a key of another type stands where the lock would be
   std::uint32_t place = 0;    ///< how many waiters are before this one
 };

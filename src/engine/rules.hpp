@@ -323,10 +323,10 @@ namespace redlock::engine::rules {
   return !planted(Bug::wake_ignored);
 }
 
-/// Since when a call counts as waiting, to whichever attempt: since its own begin.
-[[nodiscard]] inline Instant waits_since(Instant call_began,
-                                         [[maybe_unused]] Instant attempt_began) {
-  return planted(Bug::place_changed_by_retry) ? attempt_began : call_began;
+/// Since when a call counts as waiting, to whichever attempt: since its begin, or its last grant
+/// that came too late.
+[[nodiscard]] inline Instant waits_since(Instant since, [[maybe_unused]] Instant attempt_began) {
+  return planted(Bug::place_changed_by_retry) ? attempt_began : since;
 }
 
 /// For how long a node is to keep a free lock for this client: twice as long as a quorum's answers

@@ -226,8 +226,8 @@ void Metrics::Impl::write_calls(Exposition& out) const {
              "order.");
   out.value({}, handoffs_);
   out.family("redlock_waiting_place", "gauge",
-             "How many calls were before the waiting call whose place was reported last; 0 when it "
-             "ended.");
+             "How many clients were before the waiting call whose place was reported last; 0 when "
+             "it ended.");
   out.value({}, last_place_);
   out.family("redlock_second_round_trips_total", "counter",
              "Attempts whose token had to be settled by a second round trip.");

@@ -154,7 +154,7 @@ bool Handshake::take_denial(Step step, engine::Unavailable why) {
     case Step::appendonly:
       return warn("CONFIG GET", "it is not known whether it is durable");
     case Step::subscribe:
-      return warn("the channel of turns", "waiting calls ask it again and again");
+      return warn("the channel of turns", "it cannot tell waiting calls that their turn has come");
     case Step::identity:
       facts_.identity_refusal = std::move(why.detail);
       return true;

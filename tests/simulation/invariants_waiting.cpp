@@ -192,7 +192,7 @@ bool Invariants::two_are_away(Instant since) const {
   return away >= 2;
 }
 
-/// A lock is free for a call if it is free on a quorum of the nodes that its client reaches. What
+/// A lock is free for a call if it is free on a quorum of nodes that its client reaches. What
 /// failed attempts left there must go soon, if the nodes are well to the clients that made them.
 void Invariants::check_free(Instant world, const std::string& name, Line& line) {
   std::vector<bool> free_at(nodes_.size());

@@ -106,7 +106,8 @@ TEST_CASE("a node that refuses RESP3 or the channel is met all the same") {
   CHECK_FALSE(rig.facts->subscribed);
   REQUIRE(rig.warnings.size() == 1);
   CHECK(rig.warnings[0].starts_with(
-      "it refuses the channel of turns, so waiting calls ask it again and again (NOPERM "));
+      "it refuses the channel of turns, "
+      "so it cannot tell waiting calls that their turn has come (NOPERM "));
   CHECK(rig.warnings[0].ends_with("; permit &redlock:wake:*)"));
 }
 

@@ -104,8 +104,8 @@ void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nod
   call.asked(attempt.ask(now, nodes, out_), next.value_or(0));
 }
 
-/// If they were so many, all would fail at once, and none could get the answer that shows that they
-/// are back.
+/// Nodes are silent no more if the others are no quorum: all attempts would fail at once, and none
+/// could get the answer that shows that the nodes are back.
 NodeSet Acquirer::silent_nodes() {
   if (electorate_.nodes() - silent_.size() < electorate_.quorum()) silent_ = {};
   return silent_;
@@ -344,10 +344,10 @@ Duration Acquirer::length_of_turn() const {
   return rules::length_of_turn(round_trips_.of(electorate_.quorum()));
 }
 
-/// A node that granted has stood the client there for the next call that it was named, or taken it
-/// out. One that has not answered will do so if it grants; an earlier question may have stood the
-/// client there, as may one that was refused. Where it stands for a call that has ended, the next
-/// one has the place.
+/// A node that granted has stood the client there for the next call, if one was named to it, or
+/// taken it out. One that has not answered will do so if it grants; an earlier question may have
+/// stood the client there, as may one that was refused. Where it stands for a call that has ended,
+/// the next one has the place.
 void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt) {
   const Name& name = call.what().name;
   const std::uint64_t line = ordered_.number(name);

@@ -57,8 +57,8 @@ class Acquirer {
   void on_deadline(Instant now);
 
  private:
-  /// What an attempt that is over has left to be answered: nodes that may stand the client in the
-  /// line of this number since, for the call that is over or for the next one that they were named.
+  /// Nodes that have not answered a question of an attempt that has won, and the next call that
+  /// each was named: they may stand the client in this line when they do.
   struct Departure {
     Name name;
     std::uint64_t line = 0;
@@ -67,7 +67,7 @@ class Acquirer {
 
   void begin(Instant now, Acquisition& call);
   void begin_attempt(Instant now, Acquisition& call);
-  /// Asks these nodes anew, as far as they may be asked.
+  /// Asks these nodes, for the first time or anew, as far as they may be asked.
   void ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nodes);
   void after_input(Instant now, GrantId grant);
   void tell_that_it_waits(Instant now, Acquisition& call, const Attempt& attempt, bool first);
@@ -84,7 +84,7 @@ class Acquirer {
 
   // The lines, ours and the nodes'.
 
-  /// In which such a call stands; null if it does not wait.
+  /// The queues that hold such a call; null if it does not wait.
   [[nodiscard]] Lines* lines_of(const AcquireRequest& what);
   [[nodiscard]] bool held_without(Instant now, GrantId grant, NodeIndex node);
   void overtake_pause(Instant now, const Name& name);
@@ -94,7 +94,8 @@ class Acquirer {
   void hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt);
   /// The node has dealt with a question of an attempt that is over.
   void departed(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
-  /// The next call of a line takes part from then on.
+  /// The next call of a line takes part from now on, and asks at `ask_by` if nothing makes it ask
+  /// before.
   void take_part(RequestId request, Instant ask_by);
   [[nodiscard]] Place place_to_keep(Instant now, const Attempt& attempt);
   [[nodiscard]] std::optional<RequestId> next_to_ask(Instant now, const Name& name);

@@ -9,13 +9,15 @@
 namespace redlock::engine {
 namespace {
 
-constexpr std::uint32_t most_places = 1'000;  // more make no difference before the next refresh
+/// An upper bound: 1,000 turns are far longer than `refresh`.
+constexpr std::uint32_t most_places = 1'000;
 /// Spread of what many waiters would do at one moment.
 constexpr Duration spread = std::chrono::milliseconds(1);
 constexpr Duration soonest = std::chrono::milliseconds(1);
 
-/// What a waiter that nodes cannot wake pauses before it asks again. Nodes keep the lock for its
-/// turn, and remember it, for no less than the longest.
+/// What a waiter that nodes cannot wake pauses before it asks again; also the pause after an
+/// attempt without a vote. Nodes keep the lock for its turn, and remember it, for no less than the
+/// longest.
 Duration between_polls(RandomSource& random) {
   return random_between(std::chrono::milliseconds(20), std::chrono::milliseconds(60), random);
 }
@@ -143,7 +145,7 @@ bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Att
     return false;  // by the timer, which is due
   }
   if (auto* pausing = std::get_if<Pausing>(&state_)) {
-    // Not by nodes that say so because it has just given the lock back there.
+    // Not by a node that says so because this call has just given the lock back there.
     if (later || !pausing->keeps_places || pausing->gave_back.contains(node)) return false;
     rounds_in_vain_ = 0;
     pausing->until = now;
@@ -159,7 +161,9 @@ bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Att
   }
   const bool asked = attempt->is_asked(node);
   if (asked) at.woken = true;
-  return !asked;  // the others have been told of the same release, or soon will be
+  // If a question is under way there, that node alone is asked again, should it refuse: the refusal
+  // may be older than the turn.
+  return !asked;
 }
 
 NodeSet Acquisition::leave_nodes() {
@@ -216,8 +220,8 @@ bool Acquisition::may_wait(Instant now, const Attempt& attempt) const {
   if (!still_waits() || attempt.tally().quorum_unavailable()) return false;
   // Also what does not count: the lock is not there for others meanwhile.
   if (attempt.granted().size() > 0) {
-    const auto* const turn = std::get_if<Gathering>(&state_);
-    return turn == nullptr || (!turn->over && now < turn->gather_until);
+    const auto* const gathering = std::get_if<Gathering>(&state_);
+    return gathering == nullptr || (!gathering->over && now < gathering->gather_until);
   }
   // With a new owner the nodes that this one cannot ask any more can be asked again.
   return attempt.spent() == NodeSet();
@@ -278,8 +282,9 @@ Instant Acquisition::deadline() const {
   if (const auto* pausing = std::get_if<Pausing>(&state_)) return std::min(first, pausing->until);
   if (attempt() == 0 || !still_waits()) return first;
   if (const auto* idle = std::get_if<Idle>(&state_)) first = std::min(first, idle->ask_at);
-  const auto* const turn = std::get_if<Gathering>(&state_);
-  if (turn != nullptr && !turn->over) first = std::min({first, turn->gather_until, turn->ask_at});
+  const auto* const gathering = std::get_if<Gathering>(&state_);
+  if (gathering != nullptr && !gathering->over)
+    first = std::min({first, gathering->gather_until, gathering->ask_at});
   for (const Node& node : nodes_) first = std::min(first, node.wake_at);
   return first;
 }
@@ -295,10 +300,10 @@ bool Acquisition::ask_due(Instant now) {
     idle->ask_at = never;
     due = true;
   }
-  if (auto* turn = std::get_if<Gathering>(&state_); turn != nullptr) {
-    if (now >= turn->gather_until) turn->over = true;
-    if (now >= turn->ask_at) {
-      turn->ask_at = never;
+  if (auto* gathering = std::get_if<Gathering>(&state_); gathering != nullptr) {
+    if (now >= gathering->gather_until) gathering->over = true;
+    if (now >= gathering->ask_at) {
+      gathering->ask_at = never;
       due = true;
     }
   }

@@ -34,12 +34,12 @@ class Acquisition {
   struct AwaitingRoom {};
   /// The first of its client's line, without an attempt as yet: the acquire of the call before has
   /// stood it in some nodes' lines, or none. It asks by then, or when its turn comes. Also a call
-  /// that barges, between its turn to take part and its question.
+  /// that barges, from when it moves up until it asks.
   struct Entering {
     Instant ask_by{};
   };
-  /// Between two attempts, or before the first one. `keeps_places`: what the last one was granted
-  /// did not become a quorum, and was given back on those nodes.
+  /// Between two attempts, or before the first one. `keeps_places`: the attempt failed as
+  /// contended, and its client stays in the lines; `gave_back`: nodes whose votes it gave back.
   struct Pausing {
     Instant until{};
     bool keeps_places = false;
@@ -55,18 +55,18 @@ class Acquisition {
     GrantId attempt = 0;
     Instant ask_at{};
   };
-  /// A node has granted. Until then more votes may come: the release that made it grant may still
-  /// be on its way to the others. When that time is over, a refusal ends the attempt.
+  /// A node has granted. More votes may come until `gather_until`: the release that made it grant
+  /// may still be on its way to the others. When that time is over, a refusal ends the attempt.
   struct Gathering {
     GrantId attempt = 0;
     Instant gather_until{};
     bool over = false;
-    Instant ask_at = never;  // those that refused, if too few nodes can wake it
+    Instant ask_at = never;  // when it asks those that refused again, if too few can wake it
   };
   using State = std::variant<Local, AwaitingRoom, Entering, Pausing, Asking, Idle, Gathering>;
 
-  /// A node that can wake a waiter forgets one that has not asked for twice this long, or 2.5
-  /// times.
+  /// How long a call is idle before it asks again, at most. A node that can wake it forgets it 2 to
+  /// 2.5 times as long after it asked (line.lua).
   static constexpr Duration refresh = std::chrono::milliseconds(1'000);
   /// After its client's grant the next call waits this long, so that a release at once takes its
   /// question along.
@@ -97,19 +97,20 @@ class Acquisition {
 
   void wait_locally() { state_ = Local{}; }
   void wait_for_room() { state_ = AwaitingRoom{}; }
-  /// It is the first of its line now, or takes part among them, and begins by itself then.
+  /// It takes part from now on, and asks at `ask_by` if nothing makes it ask before.
   void take_part(Instant ask_by) { state_ = Entering{ask_by}; }
   /// It is the first of its line now, but stands in no node's line and asks no earlier: messages
   /// that its turn has come are about the call before it.
   void pause(Instant until) { state_ = Pausing{until}; }
   /// The acquire of the call before has stood it in the line of this node, or not.
   void entered(NodeIndex node, std::uint32_t place);
-  /// So have these nodes, at a place that is not known.
+  /// These nodes have it in their lines, by a release or leave that is on its way; how many are
+  /// before it is not known.
   void stands_at(NodeSet nodes);
   /// An attempt of the call before, of that grant, has a question under way at the node. Until it
   /// is answered, what the node says of a turn is about that attempt.
   void comes_behind(NodeIndex node, GrantId before) { nodes_[node].before = before; }
-  /// So does this one, in place of a call that came behind it and has ended.
+  /// This call comes behind the questions that the ended call came behind.
   void comes_behind_questions_of(const Acquisition& ended);
   /// Nodes that have such a question.
   [[nodiscard]] NodeSet behind_earlier() const;
@@ -157,7 +158,8 @@ class Acquisition {
   [[nodiscard]] bool still_waits() const { return in_line() && !last_attempt_; }
 
   [[nodiscard]] Instant deadline() const;
-  /// The time given is over: that for waiting, or, with an attempt under way, the call's deadline.
+  /// The time given is over: that for waiting; the call's deadline once only the attempt under way
+  /// is to be decided, or for a first attempt that waits for room.
   [[nodiscard]] bool over(Instant now) const { return now >= ends_at(); }
   /// Whether its attempt asks all nodes now: by a timer, or because another waiter's turn is over.
   [[nodiscard]] bool ask_due(Instant now);
@@ -180,9 +182,9 @@ class Acquisition {
   }
 
  private:
-  /// What a node replied of the line, and is to be asked for.
+  /// What is known of one node's line, and which questions are under way there.
   struct Node {
-    Instant free_at = never;  // the holder's lease ends by itself
+    Instant free_at = never;  // the holder's lease ends by itself, or the turn of another waiter
     Instant wake_at = never;  // the turn of the waiter before this one is over
     RequestId next = 0;
     std::optional<std::uint32_t> next_place = {};

@@ -51,7 +51,7 @@ class Attempt {
 
   Attempt(const Electorate& electorate, Plan plan, Instant now);
 
-  /// What messages say from now on.
+  /// The line, waiting times and turn that messages name from now on.
   void stand(const LinePlaces& standing) { standing_ = standing; }
   /// Asks these nodes, but for those that have granted the lock, have a question, or may still
   /// carry one out whose answer was lost. Returns those that were sent a question.

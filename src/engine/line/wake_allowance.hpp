@@ -24,13 +24,13 @@ class WakeAllowance {
 
   explicit WakeAllowance(std::uint32_t nodes) : in_vain_(nodes) {}
 
-  /// Whether this one is heeded, of a client with so many waiters.
-  [[nodiscard]] bool take(Instant now, NodeIndex node, std::size_t waiters) {
+  /// Whether this one is heeded, of a client with so many attempts: each adds four.
+  [[nodiscard]] bool take(Instant now, NodeIndex node, std::size_t attempts) {
     if (now - since_ >= std::chrono::seconds(1)) {
       since_ = now;
       std::ranges::fill(in_vain_, 0);
     }
-    if (in_vain_[node] >= for_all + for_each_waiter * waiters) return false;
+    if (in_vain_[node] >= for_all + for_each_waiter * attempts) return false;
     ++in_vain_[node];
     return true;
   }

@@ -66,9 +66,9 @@ class ReleaseLedger {
  private:
   enum class State : std::uint8_t {
     awaits_grant,  // nothing is sent unless the acquire is answered: granted
-    waits,         // for the next connection, or for its turn there
+    waits,         // for the next connection, or until few enough are repeated there
     sent,          // an answer is to come
-    repeated,      // the same, and it took a turn
+    repeated,      // the same, one of the few repeated at once
     refused,       // the node answered with an error, over a connection that goes on
   };
   /// What the node may still execute, until the next connection is up.
@@ -92,7 +92,7 @@ class ReleaseLedger {
   };
   struct Owed {
     IdTable<Debt> debts;
-    std::deque<GrantId> to_repeat;  // in turn; only while others are under way
+    std::deque<GrantId> to_repeat;  // in their order; only while others are under way
     std::size_t repeats_under_way = 0;
     std::size_t under_way = 0;
     std::size_t taken_elsewhere_under_way = 0;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
--- The clients that wait for a lock on this node, in order: its line. Stands in front of the scripts
--- that take locks and give them back; nothing of it runs where nobody waits. A line has two keys,
--- which expire by themselves and are gone soon after the last waiter.
+-- The clients that wait for a lock on this node, in order: its line. This text stands in front of
+-- the scripts that take locks and give them back; nothing of it runs where nobody waits. A line has
+-- two keys, which expire by themselves and are gone soon after the last waiter.
 --   LINE     sorted set: waiter -> when its call began to wait (us of this node's clock)
 --   WAITERS  hash: waiter -> "ALIVE HOW TURN": until when it counts as alive (ms of this node's
 --            clock), w if its client is subscribed here, p if it polls, the length of its turns in
@@ -41,10 +41,12 @@ local function open_line(lock, line, waiters)
   end
 
   -- Stands the waiter in its place, or keeps it there. `anew`: another call of its client has this
-  -- place from now on, so that it may be a later one.
+  -- place from now on, so that the place may be later than before.
   local function enter(now, waiter, how, waited, turn, holder, anew)
     local place = string.format('%.0f', now - waited)
-    -- 2.5 times refresh (acquisition.hpp: 1 s), or some four polls of at most 60 ms (script.cpp).
+    -- 2.5 times refresh (acquisition.hpp: 1 s), or some four polls of at most 60 ms (script.cpp). A
+    -- client that is subscribed on a quorum of other nodes asks once a second all the same, so here
+    -- it does not count as alive most of the time.
     local lives = how == 'w' and 2500 or 250
     local alive_until = math.floor(now / 1000) + lives
     local manner = ' ' .. how .. ' ' .. turn
@@ -103,7 +105,8 @@ local function open_line(lock, line, waiters)
 
   -- Gives the turn to the first waiter that is alive, and tells the one behind it, unless
   -- `first_only` (other nodes do), when that turn will be over. Returns for how many ms the lock is
-  -- kept; nil if nobody is before `asker`, which gets a reply and needs no message.
+  -- kept, 1 if it gave up after 64; nil if nobody is before `asker`, which gets a reply and needs
+  -- no message.
   local function give_turn(now, asker, first_only)
     local now_ms = math.floor(now / 1000)
     local length
@@ -172,10 +175,10 @@ local function open_line(lock, line, waiters)
     end
   end
 
-  -- The lock is free, and there are waiters: for how many ms it is kept for another one than this,
-  -- which is stood in its place. Nil if it is kept for none, or for this one (also if that turn is
-  -- over). A turn is not for a call that came behind the one that it was given to (`anew`, as in
-  -- enter).
+  -- The lock is free, and there are waiters: for how many ms it is kept for another than the
+  -- caller, which is stood in its own place. Nil if it is kept for none, or for the caller (also if
+  -- that turn is over). A turn is not for a call that came behind the one that it was given to
+  -- (`anew`, as in enter).
   local function kept_for_another(waiter, how, waited, turn, holder, anew)
     local text = redis.call('HGET', waiters, lock)
     if waiter and string.match(text or '', '^%S+') == waiter then

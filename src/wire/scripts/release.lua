@@ -4,9 +4,10 @@
 --   KEYS  for each lock: lock, line, waiters (see line.lua)
 --   ARGV  for each lock: owner, which waiters are told: 1 the first alone, other nodes tell the
 --         second; 2 both
---         of one lock that is alone in its call, if its waiter keeps its place:   3 waiter   4 w or
---         p   5 for how many us its call has waited   6 the length of its turns in ms   7 a text
---         about it, for people   8 1 if that is another call than before (or left out)
+--         of one lock that is alone in its call, if the client that gives it back goes on waiting:
+--         3 waiter   4 w or p   5 for how many us its call has waited   6 the length of its turns
+--         in ms   7 a text about that client, for people   8 1 if that is another call than before
+--         (or left out)
 -- Replies an array with, for each lock: 1 released, 0 not held: free, another owner's, or a key of
 -- another type.
 local replies = {}
