@@ -55,7 +55,8 @@ struct WaitingCall {
   /// client said; those that have waited longer are served first. None if the node did not tell the
   /// time.
   std::optional<std::chrono::milliseconds> waited{};
-  bool polls = false;     ///< the node cannot wake it, so it asks again and again
+  /// A node cannot wake it; if too few others can, it asks again and again.
+  bool polls = false;
   bool has_turn = false;  ///< the node keeps the lock, which is free there, for this waiter
 };
 

@@ -1029,7 +1029,7 @@ TEST_CASE("of wake-ups that lead to no lock so many are heeded in a second, of e
     if (asks) rig.refuse(all);
     return asks;
   };
-  constexpr std::size_t most = WakeAllowance::for_all + WakeAllowance::for_each_waiter;
+  constexpr std::size_t most = WakeAllowance::for_all + WakeAllowance::for_each_attempt;
   std::size_t in_vain = 0;
   for (std::size_t i = 0; i < 3 * most; ++i) in_vain += heeded(2) ? 1 : 0;
   CHECK(in_vain == most);

@@ -26,7 +26,7 @@ shown, the next in line first:
   PLACES   its place in the line of each node, in the order of the list of nodes: 1 is the next in
            line, - it is not in that line, ? that line could not be read
   WOKEN    turn: a node keeps the lock, which is free there, for it now; yes: the nodes tell it when
-           its turn has come; polls: they cannot, so it asks again and again
+           its turn has come; polls: one cannot, and if too few others can it asks again and again
 Calls in no line are not shown: those that wait with --ordering barging, those that find no quorum
 of nodes, and all but the first of a program's calls for the lock. A call whose program
 was killed stays listed for 2.5 s.

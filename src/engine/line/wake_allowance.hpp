@@ -20,7 +20,7 @@ class WakeAllowance {
   // comes, and after that when it has asked again; now and then votes are split, once a millisecond
   // for a while.
   static constexpr std::size_t for_all = 1'000;
-  static constexpr std::size_t for_each_waiter = 4;
+  static constexpr std::size_t for_each_attempt = 4;
 
   explicit WakeAllowance(std::uint32_t nodes) : in_vain_(nodes) {}
 
@@ -30,13 +30,13 @@ class WakeAllowance {
       since_ = now;
       std::ranges::fill(in_vain_, 0);
     }
-    if (in_vain_[node] >= for_all + for_each_waiter * attempts) return false;
+    if (in_vain_[node] >= for_all + for_each_attempt * attempts) return false;
     ++in_vain_[node];
     return true;
   }
   /// A waiter has its lock: what woke it was not in vain.
   void won() {
-    for (std::size_t& count : in_vain_) count -= std::min(count, for_each_waiter);
+    for (std::size_t& count : in_vain_) count -= std::min(count, for_each_attempt);
   }
 
  private:
