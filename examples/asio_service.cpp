@@ -46,7 +46,7 @@ asio::awaitable<void> serve(redlock::Client& client) {
 
   if (!co_await acquire_within(lock, 300ms)) std::puts("request 2: busy");
 
-  const auto released = co_await redlock::async_release(*first, use_awaitable);
+  const auto released = co_await redlock::async_start(first->async_release(), use_awaitable);
   // If no quorum confirms in time, the client goes on sending the release in the background.
   std::printf("request 1: %s\n",
               released ? redlock::to_string(*released) : released.error().message.c_str());

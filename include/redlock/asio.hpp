@@ -33,7 +33,6 @@
 #endif
 #endif
 
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -82,7 +81,6 @@
 #endif
 
 #include <redlock/client.hpp>
-#include <redlock/clock.hpp>
 #include <redlock/lease.hpp>
 #include <redlock/lock.hpp>
 #include <redlock/operation.hpp>
@@ -282,10 +280,10 @@ auto initiate(Operation<T> operation, AsioStop stop, Token&& token) {
 
 }  // namespace asio_detail
 
-/// The functions below are the async_ members of RedLock, Lease and Client, which say what each
-/// does and what its result is. `token` is any completion token; handlers are called with one
-/// Result<T>. So with use_awaitable nothing is thrown and the whole error, with the votes of the
-/// nodes, is in the result; one line throws instead:
+/// The functions below are async_ members of RedLock and Lease, which say what each does and what
+/// its result is; async_start() takes the operation of every other one. `token` is any completion
+/// token; handlers are called with one Result<T>. So with use_awaitable nothing is thrown and the
+/// whole error, with the votes of the nodes, is in the result; one line throws instead:
 ///
 ///     if (!lease) throw std::system_error(make_error_code(lease.error().code));
 ///
@@ -304,9 +302,9 @@ auto initiate(Operation<T> operation, AsioStop stop, Token&& token) {
 ///
 /// ends with the timer, and leaves nothing locked. A coroutine of co_spawn() passes on terminal
 /// alone, which `||` sends; total and partial reach an operation in it only after
-/// `co_await this_coro::reset_cancellation_state(enable_total_cancellation())`. The other functions
-/// are not ended by a slot: they take one node timeout (async_close() `at_most`) at most, and a
-/// release is sent to all nodes in any case. Asio older than 1.20 (Boost 1.77) has no slots.
+/// `co_await this_coro::reset_cancellation_state(enable_total_cancellation())`. What async_start()
+/// is given is not ended by a slot: it takes one node timeout (async_close() `at_most`) at most,
+/// and a release is sent to all nodes in any case. Asio older than 1.20 (Boost 1.77) has no slots.
 ///
 /// An execution context may end before the operation: the handler is then destroyed and not called,
 /// as with Asio's own operations, and a lease that would have been the result is released.
@@ -345,7 +343,7 @@ auto async_attach(RedLock& lock, const Grant& grant, const AcquireOptions& optio
 
 /// The lock must have been made with an Owner, and must live until the result is there. A level
 /// that was taken stays with the lock when the result is dropped, by `||` or with its context: then
-/// only async_release() or unlock() gives the level back.
+/// only RedLock::async_release() or unlock() gives the level back.
 template <typename Token>
 auto async_try_lock(RedLock& lock, const AcquireOptions& options, std::stop_token stop,
                     Token&& token) {
@@ -357,36 +355,6 @@ auto async_try_lock(RedLock& lock, const AcquireOptions& options, std::stop_toke
 template <typename Token>
 auto async_try_lock(RedLock& lock, const AcquireOptions& options, Token&& token) {
   return async_try_lock(lock, options, std::stop_token(), std::forward<Token>(token));
-}
-
-/// Gives back what async_try_lock() took.
-template <typename Token>
-auto async_release(RedLock& lock, Token&& token) {
-  return asio_detail::initiate(lock.async_release(), {}, std::forward<Token>(token));
-}
-
-/// RedLock::async_release() of a grant made elsewhere, with a completion token.
-template <typename Token>
-auto async_release(RedLock& lock, const Grant& grant, Token&& token) {
-  return asio_detail::initiate(lock.async_release(grant), {}, std::forward<Token>(token));
-}
-
-/// Lease::async_release() with a completion token.
-template <typename Token>
-auto async_release(Lease& lease, Token&& token) {
-  return asio_detail::initiate(lease.async_release(), {}, std::forward<Token>(token));
-}
-
-/// Lease::async_extend() with a completion token.
-template <typename Token>
-auto async_extend(Lease& lease, std::chrono::milliseconds length, Token&& token) {
-  return asio_detail::initiate(lease.async_extend(length), {}, std::forward<Token>(token));
-}
-
-/// Lease::async_confirm() with a completion token.
-template <typename Token>
-auto async_confirm(Lease& lease, Token&& token) {
-  return asio_detail::initiate(lease.async_confirm(), {}, std::forward<Token>(token));
 }
 
 /// Lease::async_lost() with a completion token, to be awaited beside the work that must stop then:
@@ -406,17 +374,16 @@ auto async_lost(const Lease& lease, Token&& token) {
   return async_lost(lease, std::stop_token(), std::forward<Token>(token));
 }
 
-/// Client::async_close() with a completion token. The client may be destroyed once the operation
-/// has started: with a handler when this returns, with use_awaitable when it is awaited.
-template <typename Token>
-auto async_close(Client& client, std::chrono::milliseconds at_most, Token&& token) {
-  return asio_detail::initiate(client.async_close(at_most), {}, std::forward<Token>(token));
-}
-
-/// The same, however long it takes.
-template <typename Token>
-auto async_close(Client& client, Token&& token) {
-  return async_close(client, forever, std::forward<Token>(token));
+/// Operation::start() with a completion token in place of a callback, for an operation that nothing
+/// ends early:
+///
+///     co_await redlock::async_start(lease->async_release(), use_awaitable)
+///
+/// With a handler the operation has started when this returns, with use_awaitable when it is
+/// awaited: from then on the client of an async_close() may be destroyed.
+template <typename T, typename Token>
+auto async_start(Operation<T> operation, Token&& token) {
+  return asio_detail::initiate(std::move(operation), {}, std::forward<Token>(token));
 }
 
 }  // namespace with_asio or with_boost_asio

@@ -91,8 +91,8 @@ TEST_CASE("a client is closed, and what it held is free when the handler is call
   net::io_context context;
   std::optional<Result<CloseReport>> closed;
   std::optional<Result<CloseReport>> of_other;
-  async_close(*client, patience, note_in(context, closed));
-  async_close(*other, note_in(context, of_other));
+  async_start(client->async_close(patience), note_in(context, closed));
+  async_start(other->async_close(), note_in(context, of_other));
   client.reset();
   other.reset();
   context.run_for(2 * patience);
@@ -121,23 +121,18 @@ TEST_CASE("an io_context runs until the handlers of all operations were called")
     async_acquire(lock, {.lease = 40s, .wait = patience}, handler);
   }));
   CHECK(must(result_of<BootClock::time_point>(context, [&](auto handler) {
-          async_extend(lease, 20s, handler);
+          async_start(lease.async_extend(20s), handler);
         })) == lease.valid_until());
-  CHECK(must(result_of<BootClock::time_point>(
-            context, [&](auto handler) { async_confirm(lease, handler); })) == lease.valid_until());
   const Grant grant = lease.detach();
   Lease again = must(
       result_of<Lease>(context, [&](auto handler) { async_attach(lock, grant, {}, handler); }));
-  CHECK(must(result_of<Released>(context, [&](auto handler) { async_release(again, handler); })) ==
-        Released::released);
   CHECK(must(result_of<Released>(context, [&](auto handler) {
-          async_release(lock, grant, handler);
-        })) == Released::already_gone);
+          async_start(again.async_release(), handler);
+        })) == Released::released);
   CHECK(must(result_of<std::size_t>(context, [&](auto handler) {
           async_try_lock(lock, {.wait = patience}, handler);
         })) == 1);
-  CHECK(must(result_of<Released>(context, [&](auto handler) { async_release(lock, handler); })) ==
-        Released::released);
+  lock.unlock();
 }
 
 TEST_CASE("what is known at once is posted as well") {
@@ -193,7 +188,7 @@ TEST_CASE("use_future has the result, and no exception") {
   Lease lease = must(get_soon(acquiring));
   auto again = async_acquire(lock, net::use_future);
   CHECK(get_soon(again).error().votes.size() == 3);
-  auto releasing = async_release(lease, net::use_future);
+  auto releasing = async_start(lease.async_release(), net::use_future);
   CHECK(must(get_soon(releasing)) == Released::released);
 }
 
@@ -374,11 +369,11 @@ net::awaitable<void> work(RedLock& lock, std::vector<std::string>& steps) {
   steps.emplace_back(lease ? "acquired" : lease.error().message);
   const auto second = co_await async_acquire(lock, net::use_awaitable);
   steps.emplace_back(second ? "twice" : to_string(second.error().code));
-  const auto until = co_await async_extend(*lease, 20s, net::use_awaitable);
+  const auto until = co_await async_start(lease->async_extend(20s), net::use_awaitable);
   steps.emplace_back(until == lease->valid_until() ? "extended" : "not extended");
   const auto bad = co_await async_acquire(lock, {.lease = -1s}, net::use_awaitable);
   steps.emplace_back(bad ? "negative lease" : to_string(bad.error().code));
-  const auto released = co_await async_release(*lease, net::use_awaitable);
+  const auto released = co_await async_start(lease->async_release(), net::use_awaitable);
   steps.emplace_back(released ? to_string(*released) : released.error().message);
 }
 

@@ -66,7 +66,7 @@ asio::awaitable<void> serve(RedLock& lock, std::stop_token stop, std::vector<Err
   note(co_await redlock::async_acquire(lock, {.wait = forever}, stop, use_awaitable));
   note(co_await redlock::async_try_lock(lock, {.wait = forever}, stop, use_awaitable));
   note(co_await redlock::async_attach(lock, {"x", owner(), 7}, {.lease = 1s}, stop, use_awaitable));
-  note(co_await redlock::async_release(lock, {"x", owner(), 7}, use_awaitable));
+  note(co_await redlock::async_start(lock.async_release({"x", owner(), 7}), use_awaitable));
 }
 
 TEST_CASE("a service of coroutines ends at SIGTERM, and its stop_token lasts until then") {
