@@ -116,6 +116,14 @@ TEST_CASE("machines do not hear, doubt or say farewell") {
   CHECK_MESSAGE(found.empty(), join(found));
 }
 
+TEST_CASE("a public function whose Result a program needs is [[nodiscard]]") {
+  // What was given back or closed is so whether or not the caller looks at the answer.
+  const std::regex result(R"(^\s*(\w+ )*Result<(?!Released>|CloseReport>|T>))");
+  const auto found =
+      search(result, [](const File& file) { return file.path.starts_with("include/redlock/"); });
+  CHECK_MESSAGE(found.empty(), join(found));
+}
+
 TEST_CASE("no file names a path of somebody's machine") {
   const auto found = search(std::regex(R"((^|[^\w.*}])/(home|work|root|Users)/)"),
                             [](const File&) { return true; });
