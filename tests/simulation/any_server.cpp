@@ -63,7 +63,7 @@ std::string AnyServer::ask(std::string_view request) {
 }
 
 std::string AnyServer::ask(const Strings& words) {
-  return in_words(reply_to(bytes_of(words)));
+  return in_words(reply_.emplace(reply_to(bytes_of(words))));
 }
 
 std::string AnyServer::run(std::string_view script, const Strings& keys, const Strings& arguments) {

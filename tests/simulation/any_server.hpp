@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,8 @@ class AnyServer {
   virtual double score(const std::string& key, const std::string& member) = 0;
   /// The whole text of what was replied last, if it was a text or an error.
   [[nodiscard]] const std::string& text() const { return text_; }
+  /// What was replied last; valid until the next request.
+  [[nodiscard]] const wire::ReplyView& reply() const { return reply_.value(); }
 
   /// One that Redis 7 began: functions of scripts, flags, and words of errors.
   [[nodiscard]] virtual bool is_redis_7() const { return true; }
@@ -63,6 +66,7 @@ class AnyServer {
   virtual wire::ReplyView reply_to(std::string bytes) = 0;
 
   std::string text_;
+  std::optional<wire::ReplyView> reply_;
 };
 
 class SimulatedServer final : public AnyServer, NodeServerHost {

@@ -8,7 +8,8 @@
 #include "simulation/any_server.hpp"
 #include "support/lock_keys.hpp"
 #include "wire/redlock_scripts.hpp"
-#include "wire/script_set.hpp"
+#include "wire/script_call.hpp"
+#include "wire/words.hpp"
 
 namespace redlock::simulation {
 namespace {
@@ -71,15 +72,35 @@ class Call {
                                               {"first", ""},      {"poll", ""},     {"in", ""}};
 };
 
+struct Source {
+  std::string text;
+  const wire::ScriptRow* row = nullptr;  ///< of the table; null: it is not there
+};
+
 /// Each script of the library by its name: those of its table as a connection sends them.
-std::map<std::string, std::string> sources_of(const ScriptSet& scripts) {
-  std::map<std::string, std::string> sources;
+std::map<std::string, Source> sources_of(const ScriptSet& scripts) {
+  std::map<std::string, Source> sources;
   const auto rows = wire::script_rows();
   for (const auto& [name, text] : wire::scripts::all) {
     const auto row = std::ranges::find(rows, text, &wire::ScriptRow::source);
-    sources.emplace(name, row == rows.end() ? std::string(text) : scripts.source(row->script));
+    sources.emplace(name, row == rows.end() ? Source{std::string(text)}
+                                            : Source{scripts.source(row->script), &*row});
   }
   return sources;
+}
+
+/// As what the library reads the reply to each command of the call; none of its own has `pass`.
+std::string meaning_of(const wire::ScriptRow& row, const wire::ReplyView& reply) {
+  std::string words;
+  if (row.read == nullptr || reply.is(wire::ReplyView::Kind::error)) return words;
+  const std::size_t count = row.many_in_a_call ? reply.size() : 1;
+  wire::ReplyView element = row.many_in_a_call ? reply.first() : reply;
+  for (std::size_t i = 0; i < count; ++i, element = element.next()) {
+    const auto read = wire::read_element(row.script, element, {});
+    REQUIRE(read.has_value());
+    words += (i == 0 ? "" : ", ") + wire::in_words(*read);
+  }
+  return words;
 }
 
 class ScriptTalk {
@@ -122,6 +143,8 @@ class ScriptTalk {
                joined({call.owner(), "2"}, call.acquire(call.next())));
   }
 
+  /// As what the library reads the last reply of a script.
+  [[nodiscard]] const std::string& meaning() const { return meaning_; }
   /// What the clients were told since the last call.
   std::string messages() {
     std::string all = server_.told();
@@ -137,14 +160,17 @@ class ScriptTalk {
   /// A script as a client sends it, but for the clock.
   std::string run(const std::string& name, const Strings& its_keys, const Strings& arguments) {
     constexpr std::string_view clock = "redis.call('TIME')";
-    std::string text(sources_.at(name));
+    const Source& source = sources_.at(name);
+    std::string text = source.text;
     const std::string now = std::to_string(now_ms_);
     const std::size_t seconds = now.size() - 3;
     if (const std::size_t at = text.find(clock); at != std::string::npos) {
       text.replace(at, clock.size(),
                    "{'" + now.substr(0, seconds) + "', '" + now.substr(seconds) + "000'}");
     }
-    return server_.run_narrowly(text, its_keys, arguments);
+    std::string reply = server_.run_narrowly(text, its_keys, arguments);
+    if (source.row != nullptr) meaning_ = meaning_of(*source.row, server_.reply());
+    return reply;
   }
   std::string run_as_written(const Strings& step) {
     const auto bar = std::ranges::find(step, "|");
@@ -209,9 +235,10 @@ class ScriptTalk {
   }
 
   AnyServer& server_;
-  const std::map<std::string, std::string> sources_;
+  const std::map<std::string, Source> sources_;
   const testing::LockKeys keys_{"n"};
   long long now_ms_ = 1'800'000'000'000;
+  std::string meaning_;
 };
 
 std::string trimmed(std::string_view text) {
@@ -278,7 +305,10 @@ void talk(AnyServer& server, ScriptSet::Flags flags, const Strings& steps) {
     const std::size_t arrow = std::min(step.find("->"), step.size());
     std::string reply = node.reply_to(split(step.substr(0, arrow)));
     if (const std::string messages = node.messages(); !messages.empty()) reply += " " + messages;
-    const std::string expected = arrow == step.size() ? "" : trimmed(step.substr(arrow + 2));
+    const std::size_t equals = std::min(step.find(" = ", arrow), step.size());
+    if (equals < step.size()) CHECK(node.meaning() == step.substr(equals + 3));
+    const std::string expected =
+        arrow == step.size() ? "" : trimmed(step.substr(arrow + 2, equals - arrow - 2));
     CAPTURE(reply);
     CHECK(with_error(reply, expected, server.text()) == with_lease(expected, reply));
   }

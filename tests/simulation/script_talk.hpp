@@ -4,7 +4,9 @@
 //   acquire b as bb:1 40     -> [0 ~30000 0]
 //   release holder           -> [1] [bb 1 0]
 // Behind a reply stand the messages of that step, to the clients aa and bb: [CLIENT TEXT]. Of an
-// error a few words of its text are told. ~30000 is a lease of which up to a third is over. Steps:
+// error a few words of its text are told. ~30000 is a lease of which up to a third is over. Every
+// reply must be one that the library reads; as which may stand at the end: -> [3] = forced out.
+// Steps:
 //   acquire OWNER ORDER              hold OWNER            force OWNER [for MS]
 //   release OWNER [first] [PLACE]    `first`: another node tells the second waiter
 //   leave WAITER                     leave PLACE
