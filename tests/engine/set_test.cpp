@@ -10,7 +10,7 @@ NodeFacts of_set(const std::string& set) {
 }
 
 struct Set : CarefulRig {
-  Set() : CarefulRig(3) {}
+  explicit Set(std::uint32_t nodes = 3) : CarefulRig(nodes) {}
   /// That its marker names another set; none if nothing is against it.
   std::optional<OtherSet> objection(NodeIndex node) {
     const auto why = engine.objection(now, node);
@@ -100,6 +100,15 @@ TEST_CASE("a member that lost its data becomes that member again, by what a quor
   CHECK(rig.written(0) == "not yet");
   rig.advance(2s);
   CHECK(rig.written(0) == "ours 1 0");
+}
+
+TEST_CASE("a bare quorum gives a member its marker back, whatever another node shows") {
+  Set rig(5);
+  rig.see({0, 1, 2}, of_set("ours"));
+  rig.see(3, of_set("theirs"));
+  rig.see(4, wiped);
+  rig.advance(62s);
+  CHECK(rig.written(4) == "ours 1 4");
 }
 
 TEST_CASE("where a majority lost its data the rest is believed, if nothing contradicts") {
