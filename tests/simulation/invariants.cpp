@@ -57,6 +57,25 @@ void Invariants::attempt_over(Instant world, Client& client, engine::RequestId r
   grant.over_at = world;
 }
 
+void Invariants::attempt_replaced(Instant world, Client& client, engine::RequestId request) {
+  const auto found = client.attempts.find(request);
+  if (found == client.attempts.end()) return;
+  client.replaced[request].push_back(found->second);
+  attempt_over(world, client, request);
+}
+
+/// The attempt that is decided next; null if it sent nothing.
+const Invariants::Grant* Invariants::take_undecided(Client& client, engine::RequestId request) {
+  auto& replaced = client.replaced[request];
+  if (!replaced.empty()) {
+    const Grant* const first = replaced.front();
+    replaced.pop_front();
+    return first;
+  }
+  const auto found = client.attempts.find(request);
+  return found != client.attempts.end() ? found->second : nullptr;
+}
+
 // --- messages
 
 Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send) {
@@ -100,7 +119,7 @@ void Invariants::sent(Instant world, ClientId client, const engine::Send& send) 
     const engine::Name name = of_whom(send.command).first;
     const auto& by_name = clients_[client].by_name;
     if (const auto request = by_name.find(name.get()); request != by_name.end()) {
-      attempt_over(world, clients_[client], request->second);
+      attempt_replaced(world, clients_[client], request->second);
     }
     grant = &begin_grant(client, send);
   }
@@ -414,9 +433,9 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
   Client& client = clients_[id];
   const auto request = client.by_name.find(decision.name.get());
   if (request == client.by_name.end()) return;
-  const auto attempt = client.attempts.find(request->second);
-  if (attempt == client.attempts.end()) return;
-  const Grant& grant = *attempt->second;
+  const Grant* const attempt = take_undecided(client, request->second);
+  if (attempt == nullptr) return;
+  const Grant& grant = *attempt;
   const auto count = [&](Vote vote) {
     return static_cast<std::uint32_t>(
         std::ranges::count(decision.ballots, vote, &engine::Ballot::vote));
@@ -435,7 +454,9 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
   if (decision.failure && decision.failure != Errc::contended) {
     gives_way(world, *decision.name, request->second);
   }
-  if (decision.failure) attempt_over(world, client, request->second);
+  const auto latest = client.attempts.find(request->second);
+  const bool is_latest = latest != client.attempts.end() && latest->second == attempt;
+  if (decision.failure && is_latest) attempt_over(world, client, request->second);
 }
 
 /// A node that is well, and was when the attempt began, votes, unless its answer is late or an
@@ -546,6 +567,7 @@ void Invariants::check_ended(Client& client) const {
 void Invariants::turn_ends(Instant world, ClientId id) {
   Client& client = clients_[id];
   client.next_heard = received_ + 1;
+  client.replaced.clear();
   check_ended(client);
   for (Grant* grant : client.live) {
     check_live(world, *grant);

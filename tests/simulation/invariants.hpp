@@ -276,6 +276,9 @@ class Invariants {
     std::map<engine::RequestId, Request> requests;
     std::unordered_map<const std::string*, engine::RequestId> by_name;
     std::unordered_map<engine::RequestId, Grant*> attempts;
+    // Attempts of a call that began another one in the same turn, in which both may be decided:
+    // what is sent is told before what was decided.
+    std::unordered_map<engine::RequestId, std::deque<const Grant*>> replaced;
     std::unordered_map<engine::GrantId, Grant> grants;
     std::vector<Grant*> live;
     std::vector<const Grant*> ended;  // attempts that failed and leases given back, in this turn
@@ -353,6 +356,8 @@ class Invariants {
   Grant& begin_grant(ClientId client, const engine::Send& send);
   void check_ended(Client& client) const;
   void attempt_over(Instant world, Client& client, engine::RequestId request);
+  void attempt_replaced(Instant world, Client& client, engine::RequestId request);
+  static const Grant* take_undecided(Client& client, engine::RequestId request);
   void end_claim(Grant& grant);
 
   void told_finish(Instant world, ClientId client, const engine::Finish& finish);

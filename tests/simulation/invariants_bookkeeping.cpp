@@ -21,6 +21,7 @@ void Invariants::client_crashes(ClientId client) {
   clients_[client].requests.clear();
   clients_[client].by_name.clear();
   clients_[client].attempts.clear();
+  clients_[client].replaced.clear();
   clients_[client].live.clear();
   clients_[client].ended.clear();
   clients_[client].owners.clear();
