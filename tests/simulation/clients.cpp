@@ -534,7 +534,9 @@ void Clients::must_notice_dead_streams() const {
     for (const NodeIndex node : at(client).servers) {
       const auto stream = up_stream(client, node);
       if (!stream || !network_.is_dead(*stream)) continue;
-      if (scene_.now - at(client).links[node].disturbed <= within) continue;
+      // A server that is no member any more is switched off without a fault of this client's.
+      const Instant since = std::max(at(client).links[node].disturbed, servers_.stopped(node));
+      if (since >= scene_.now - within) continue;
       throw Violation{"a connection that passes nothing is replaced",
                       fmt::format("client {}, node {}", client, node)};
     }

@@ -91,6 +91,7 @@ bool Servers::is_well(NodeIndex node) const {
 void Servers::stop(NodeIndex node, bool unreachable) {
   states_[node].down = true;
   states_[node].unreachable = unreachable;
+  states_[node].stopped = scene_.now;
   network_.node_stops(node);
 }
 

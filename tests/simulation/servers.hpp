@@ -42,6 +42,8 @@ class Servers final : NodeServerHost {
   void pubsub(const Event& event);
 
   [[nodiscard]] bool is_down(NodeIndex node) const { return states_[node].down; }
+  /// When it was stopped last.
+  [[nodiscard]] Instant stopped(NodeIndex node) const { return states_[node].stopped; }
   /// It replies soon, and does what it is asked.
   [[nodiscard]] bool is_well(NodeIndex node) const;
 
@@ -91,6 +93,7 @@ class Servers final : NodeServerHost {
   struct State {
     bool down = false;
     bool unreachable = false;  // down, and nobody says so
+    Instant stopped = Instant::min();
     std::uint32_t hung = 0;
     Duration slow{};
     Keyspace snapshot;
