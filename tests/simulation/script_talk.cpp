@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <doctest/doctest.h>
 #include <map>
+#include <utility>
 
 #include "simulation/any_server.hpp"
 #include "support/lock_keys.hpp"
@@ -143,8 +144,8 @@ class ScriptTalk {
                joined({call.owner(), "2"}, call.acquire(call.next())));
   }
 
-  /// As what the library reads the last reply of a script.
-  [[nodiscard]] const std::string& meaning() const { return meaning_; }
+  /// As what the library reads the reply of the script that ran since the last call.
+  std::string meaning() { return std::exchange(meaning_, {}); }
   /// What the clients were told since the last call.
   std::string messages() {
     std::string all = server_.told();
@@ -306,7 +307,8 @@ void talk(AnyServer& server, ScriptSet::Flags flags, const Strings& steps) {
     std::string reply = node.reply_to(split(step.substr(0, arrow)));
     if (const std::string messages = node.messages(); !messages.empty()) reply += " " + messages;
     const std::size_t equals = std::min(step.find(" = ", arrow), step.size());
-    if (equals < step.size()) CHECK(node.meaning() == step.substr(equals + 3));
+    const std::string meaning = node.meaning();
+    if (equals < step.size()) CHECK(meaning == step.substr(equals + 3));
     const std::string expected =
         arrow == step.size() ? "" : trimmed(step.substr(arrow + 2, equals - arrow - 2));
     CAPTURE(reply);
