@@ -111,7 +111,11 @@ std::optional<ServerIdentities::Write> ServerIdentities::next_write(Instant now,
   const bool under_way = self.check && self.check->write.through == *self.twin &&
                          now < self.check->begun + conclusive_for;
   if (under_way) return {};
-  const Write write{*self.twin, std::string(redlock_layout.identity_prefix) + random_id(random),
+  // A copy of this client may draw the same, but write its key through the other node: that must
+  // not be found for this one.
+  engine::OwnerId id = random.next_owner();
+  id.bits[0] ^= *self.twin;
+  const Write write{*self.twin, std::string(redlock_layout.identity_prefix) + engine::to_hex(id),
                     random_id(random)};
   self.check = KeyCheck{write, twin.run_id, now, false};
   return write;

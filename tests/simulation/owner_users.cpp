@@ -125,6 +125,7 @@ void OwnerUsers::on_output(ClientIndex client, const engine::ClientOutput& outpu
 }
 
 void OwnerUsers::taken(OwnerUser& owner, const engine::Finish& finish) {
+  ++owner.failures;
   if (const auto* acquired = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
     owner.grant = acquired->grant;
     owner.token = acquired->token;
@@ -135,6 +136,7 @@ void OwnerUsers::taken(OwnerUser& owner, const engine::Finish& finish) {
   } else {
     return;
   }
+  owner.failures = 0;
   if (scene_.ending) leave(owner);
 }
 

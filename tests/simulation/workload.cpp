@@ -102,7 +102,8 @@ void Workload::user_event(const Event& event) {
 }
 
 void Workload::begin_request(User& user) {
-  user = {{.client = user.client, .turn = user.turn + 1}, User::State::acquiring};
+  user = {{.client = user.client, .turn = user.turn + 1, .failures = user.failures},
+          User::State::acquiring};
   user.request = ++scene_.last_request;
   user.lease = any_lease();
   if (scene_.plan.cloned && scene_.random.chance(100)) clone(user.client);
@@ -309,6 +310,7 @@ void Workload::finished(User& user, const engine::Finish& finish) {
   }
   if (const auto* success = std::get_if<engine::AcquireSucceeded>(&finish.result)) {
     user.state = User::State::holding;
+    user.failures = 0;
     user.grant = success->grant;
     user.owner = success->owner;
     user.token = success->token;
@@ -320,6 +322,7 @@ void Workload::finished(User& user, const engine::Finish& finish) {
     if (scene_.ending) return leave(user);
   } else {
     user.state = User::State::idle;
+    ++user.failures;
   }
   next(user, scene_.plan.think);
 }

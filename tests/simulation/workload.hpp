@@ -26,6 +26,7 @@ struct LockUser {
   engine::Token token = 0;
   std::optional<std::uint64_t> read = {};  ///< of the protected register
   bool lost = false;
+  std::uint32_t failures = 0;  ///< calls in succession that took no lock
 };
 
 /// What all of them do, in whichever way they took a lock.
@@ -56,6 +57,8 @@ class LockUsers {
   Clients& clients_;
 };
 
+constexpr std::uint32_t most_failures_in_haste = 1000;
+
 /// Those of one kind, whose turns are events of a kind of their own.
 template <typename User, Event::What turns>
 class UsersOf : protected LockUsers {
@@ -76,7 +79,10 @@ class UsersOf : protected LockUsers {
 
   void next(User& user, Duration at_most) {
     const auto index = static_cast<std::uint32_t>(&user - users_.data());
-    scene_.at(scene_.now + scene_.random.up_to(at_most), turns, index, 0, ++user.turn);
+    const Duration soon = scene_.random.up_to(at_most);
+    // Where nobody can have a lock calls fail at once: millions of them would show no more.
+    const bool in_vain = user.failures >= most_failures_in_haste;
+    scene_.at(scene_.now + (in_vain ? at_most : soon), turns, index, 0, ++user.turn);
   }
 
   std::vector<User> users_;

@@ -120,6 +120,19 @@ TEST_CASE("two nodes that report the run id of a third one are told from it one 
   CHECK(list.comes_up(2, "a"));
 }
 
+TEST_CASE("two copies of a client that draw alike prove nothing to each other") {
+  List one;
+  List other;
+  REQUIRE(one.comes_up(0, "a"));
+  REQUIRE(other.comes_up(1, "a"));
+  CHECK(one.evidence_on(1, "a") == Evidence::claimed);
+  CHECK(other.evidence_on(0, "a") == Evidence::claimed);
+  one.check(1);
+  other.check(0);
+  for (auto& [server, keys] : other.keys) one.keys[server].merge(keys);
+  CHECK(one.comes_up(1, "a"));
+}
+
 TEST_CASE("a key that may have ended, or of an earlier start, proves nothing") {
   Twins list;
   list.led[1] = 0;
