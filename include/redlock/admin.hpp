@@ -41,7 +41,8 @@ struct Holder {
 /// A node that may have forgotten a grant and does not vote yet.
 struct NodeQuarantine {
   std::string why;  ///< as errors say it: "quarantined, votes in 41 s; run redlock adopt if ..."
-  /// Rounded up. Zero: the node's marker is about to be written, or an operator has to adopt it.
+  /// Rounded up. Zero: the node's marker is about to be written, or it is no member of the set, or
+  /// the set is not known, and no time alone makes it vote.
   std::chrono::seconds votes_in{};
 };
 
@@ -333,8 +334,10 @@ enum class Adoption {
   already_there,  ///< the node has a marker of this set, which names its members by now
   disagrees,      ///< the node has a marker of another set, or of former members of this one, or
                   ///< of later ones; nothing was changed
-  unconfirmed,    ///< the node is no member: `replaced` does not name it, or the other nodes of a
-                  ///< new set, or a quorum of an old one, could not be asked
+  unconfirmed,    ///< the node is no member: `replaced` does not name it, its address is that of
+                  ///< no member (or another node has that member's data), or it could not be given
+                  ///< the fences; or the other nodes of a new set, or a quorum of an old one, could
+                  ///< not be asked
   waits,          ///< the node is a member by now, and gets its marker when all leases are over
                   ///< that its predecessor may have confirmed
   failed,         ///< the node did not answer, refused, or is no lock node: a replica, in a Redis
@@ -365,10 +368,12 @@ struct MendedFence {
 
 /// Asks all nodes of a client in parallel. Every call blocks, at most one node timeout for each
 /// round of questions (inspect and marked_set need one; list one for each thousand keys and each
-/// 200 locks; examine six, one for each thousand keys, and two where nodes report one run id;
-/// mend_fences one more; adopt and force_release two), and must not be made in a callback of the
-/// client or with a client on a loop of the program's own (it answers would_deadlock). A node that
-/// does not answer is part of the report, not an error. Thread-safe.
+/// 200 locks; examine six, one for each thousand keys and each thousand counters of tokens, two
+/// where nodes report one run id, and one where a node seems to be open; mend_fences one more;
+/// force_release two; adopt three, and those two for one run id; replace two more than adopt, and
+/// those for keys and counters), and must not be made in a callback of the client or with a client
+/// on a loop of the program's own (it answers would_deadlock). A node that does not answer is part
+/// of the report, not an error. Thread-safe.
 class REDLOCK_EXPORT Admin {
  public:
   /// The client must live as long as this object.
@@ -440,9 +445,11 @@ class REDLOCK_EXPORT Admin {
   /// run move on to `to` by themselves. It grants nothing while leases may live that `from` has
   /// confirmed (`waits`): it gets its marker from a client that has run for max_lease since, or at
   /// once if they `are_over`, which is the operator's word. An interrupted replacement is finished
-  /// by the same call; the other way round it is undone. Fails with invalid_argument, doing
-  /// nothing, if `from` is no member, or answers as one although its leases are said to be over.
-  /// Asks as adopt() does.
+  /// by the same call; the other way round it is undone. Where `to` is a member already there is
+  /// nothing more to replace, whatever `from` is. Clients follow to no other scheme: `to` has to be
+  /// redis://, rediss:// or unix:// as `from` is. Fails with invalid_argument, doing nothing, if
+  /// neither is a member, or `from` answers as one although its leases are said to be over; with
+  /// no_quorum if `to` has a marker of former days that cannot be deleted. Asks as adopt() does.
   [[nodiscard]] Result<std::vector<NodeAdoption>> replace(
       std::string_view from, std::string_view to, OldLeases leases = OldLeases::may_live) const;
 
@@ -454,8 +461,8 @@ class REDLOCK_EXPORT Admin {
 /// members and the longest lease are read from the nodes. A member's address is as the operator
 /// adopted it; the user and password are those of the first seed. The members are believed when a
 /// majority of themselves confirm them, so fewer answers are an error (no_quorum). Blocks as
-/// Admin::marked_set() does, twice. A program that knows all members needs no such call, and can
-/// start while nodes are down.
+/// Admin::marked_set() does, up to three times. A program that knows all members needs no such
+/// call, and can start while nodes are down.
 [[nodiscard]] REDLOCK_EXPORT Result<ClientOptions> find_set(ClientOptions seeds);
 
 /// Examinations one after the other, over connections that stay open between them, for a program

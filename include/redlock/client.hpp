@@ -26,11 +26,11 @@ namespace redlock {
 
 /// Thread-safe: any member may be called from any thread at any time, except that the destructor
 /// must not run beside other members. One client per program is enough: all threads and all names
-/// share its connections (one per node), and calls made together travel together. A thread that is
-/// alone in a blocking call does the client's network work meanwhile, renewals of other leases
-/// included; callbacks (but see ClientOptions::resume_on), observers and functions tied to lost()
-/// run on the client's own threads in any case. With a loop of the program's own the client has no
-/// thread: see create().
+/// share its connections (one per node), and calls made together travel together. Without an
+/// observer and without ClientOptions::password, a thread that is alone in a blocking call may do
+/// the client's network work meanwhile, renewals of other leases included; callbacks (but see
+/// ClientOptions::resume_on), observers and functions tied to lost() run on the client's own
+/// threads in any case. With a loop of the program's own the client has no thread: see create().
 ///
 /// When memory runs out, either a call throws std::bad_alloc before it has done anything, or the
 /// client ends as a whole, because its network thread cannot leave one task half done and go on
@@ -43,7 +43,8 @@ namespace redlock {
 class REDLOCK_EXPORT Client {
  public:
   /// Checks the options, starts the loop thread and begins to connect, without waiting for any
-  /// node. Fails with `invalid_argument` and a sentence that says what to change.
+  /// node. Fails with `invalid_argument` and a sentence that says what to change, and with `closed`
+  /// if the system gives no thread or descriptor.
   [[nodiscard]] static Result<Client> create(ClientOptions options);
 
   /// The same on a loop that the program runs, with uv_run(): no thread is started, and all that
@@ -107,7 +108,7 @@ class REDLOCK_EXPORT Client {
   /// The same as RedLock(*this, name, owner).
   [[nodiscard]] RedLock lock(std::string name, Owner owner) const;
 
-  /// The options in force.
+  /// The options as they were given: `nodes` stays, also when the set has another member by now.
   [[nodiscard]] const ClientOptions& options() const noexcept;
 
   class Impl;

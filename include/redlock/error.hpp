@@ -33,13 +33,14 @@ enum class Errc {
   /// The caller's stop_token was requested. Nothing is held.
   cancelled,
   /// An argument or option cannot work; the message says which one and what to do. Nothing was
-  /// sent.
+  /// sent, but by RedLock::attach(), which asks the nodes about the token, and by Admin.
   invalid_argument,
   /// The client was destroyed (or could not start), has ended by itself (out of memory, or by an
   /// exception of the program's: see Client), or this is the child of a fork. Nothing more will be
   /// sent.
   closed,
-  /// Waiting here would never end: this is one of the client's own threads (a callback).
+  /// Waiting here would never end: this is one of the client's own threads (a callback), or the
+  /// program runs the client's loop.
   would_deadlock,
 };
 
@@ -57,7 +58,8 @@ enum class Cause : std::uint8_t {
   connection_lost,    ///< the connection broke with the answer outstanding
   authentication,     ///< NOAUTH or WRONGPASS: user or password are wrong or missing
   permission,         ///< NOPERM, DENIED, or a renamed command: the user may not do this
-  incompatible,       ///< the node is unfit: marker disagrees, too old, a replica, a cluster node
+  incompatible,       ///< the node is unfit: marker disagrees, another set, no member any more,
+                      ///< too old, a replica, a cluster node, or the same server as another
   loading,            ///< LOADING: the node still reads its data
   busy,               ///< BUSY: the node runs a script that does not end
   write_error,        ///< MISCONF: the node cannot persist its data
@@ -67,7 +69,8 @@ enum class Cause : std::uint8_t {
   too_few_replicas,   ///< NOREPLICAS
   moved,              ///< MOVED or ASK: the node belongs to a cluster
   marker_missing,     ///< the node's marker is gone
-  quarantined,        ///< the node may have forgotten a grant and does not vote yet
+  quarantined,        ///< the node does not vote yet: it may have forgotten a grant, has no marker
+                      ///< and no place in the set, or it is not known which set or members count
   clock_moved,        ///< the node's clock jumped or drifts, and the node does not vote for
                       ///< max_lease
   tls,                ///< no trust: its certificate, or the client's, is refused, or one side has
@@ -79,7 +82,8 @@ enum class Cause : std::uint8_t {
 /// One node's vote. `detail` is the node's error reply, or the library's own sentence; it never has
 /// a password.
 struct NodeVote {
-  std::string node;           ///< the node as it was configured, without its password
+  std::string node;           ///< the node as it was configured, without its password; or the one
+                              ///< that has taken its place
   Vote vote = Vote::pending;  ///< how the node voted
   Cause cause = Cause::none;  ///< why the node was unavailable
   std::string detail;         ///< in words, empty if there is nothing to add

@@ -75,9 +75,10 @@ struct FencedCommand {
 /// below 2^53, an error of the command itself) is neither of the two results.
 [[nodiscard]] REDLOCK_EXPORT FencedResult fenced_result(std::int64_t first) noexcept;
 
-/// The key of the stamp beside `key`: "redlock:stamp:{key}", in the hash slot of `key`, so that the
-/// commands work on Redis Cluster as well (not where `key` has a } but no hash tag of its own). The
-/// stamp never expires. Deleting it, or letting a server evict it, lets old holders in.
+/// The key of the stamp beside `key`: "redlock:stamp:{key}", or "redlock:stamp:of:key" where `key`
+/// has a hash tag of its own, or a }. It is in the hash slot of `key`, so that the commands work on
+/// Redis Cluster as well (not where `key` has a } but no hash tag of its own). The stamp never
+/// expires. Deleting it, or letting a server evict it, lets old holders in.
 [[nodiscard]] REDLOCK_EXPORT std::string stamp_key(std::string_view key);
 
 }  // namespace redlock

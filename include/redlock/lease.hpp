@@ -112,7 +112,7 @@ class REDLOCK_EXPORT Lease {
   /// timeout). A release is sent to every node, and again for up to one lease to a node that cannot
   /// be reached now. The lease is empty afterwards in every case (in a callback, where release()
   /// cannot wait, it answers would_deadlock and gives the lock back all the same). So the result
-  /// may be ignored; look at it to learn that the lock was lost before.
+  /// may be ignored; look at it to learn that the lock was lost before. An empty lease: `lost`.
   Result<Released> release();
   /// The same without waiting. The lease is empty from the moment that the operation starts; before
   /// that it is as it was, and may be used or dropped. The result comes when a quorum has
@@ -122,8 +122,9 @@ class REDLOCK_EXPORT Lease {
   /// Confirms the lock on a quorum of nodes and makes it last `lease` from now (never shorter than
   /// it does already). Fails with `lost` if the lock is no longer ours, with `no_quorum` if that is
   /// not known; a failure releases nothing and leaves the validity as it was. Fails with `lost`,
-  /// too, if this lease is released or detached meanwhile (after detach the lock stays taken all
-  /// the same), `closed` if its client ends.
+  /// too, if this lease is empty, or is released or detached meanwhile (after detach the lock stays
+  /// taken all the same), `closed` if its client ends, `invalid_argument` for a length that cannot
+  /// work (longer than max_lease, say).
   [[nodiscard("the lock may be lost")]] Result<BootClock::time_point> extend(
       std::chrono::milliseconds lease);
   /// The same without waiting.

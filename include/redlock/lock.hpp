@@ -71,7 +71,8 @@ class REDLOCK_EXPORT RedLock {
   /// Takes up a grant made elsewhere (see Lease::detach): a quorum must confirm that the lock is
   /// still this owner's, and it then lasts `options.lease` from now. A failure releases nothing. A
   /// token that the nodes have not reached was never issued for this name: `invalid_argument`. Of
-  /// the options, lease, renewal and max_hold are used; attach() asks once and does not wait.
+  /// the options, lease, renewal and max_hold are used, and a deadline that has passed ends the
+  /// call before it begins (`timed_out`); attach() asks once and does not wait.
   [[nodiscard("the lease in it would be released at once")]] Result<Lease> attach(
       const Grant& grant, const AcquireOptions& options = {}, std::stop_token stop = {});
   /// The same without waiting.
@@ -141,6 +142,8 @@ class REDLOCK_EXPORT RedLock {
   void unlock() noexcept;
   /// The same as unlock(), but returns what the release found. `still_held`: an outer level is
   /// left. Fails with invalid_argument if this owner does not hold the lock; nothing is sent then.
+  /// Where it cannot wait (in a callback), the last level answers would_deadlock and is left all
+  /// the same.
   Result<Released> release();
   /// The same for the Owner that this lock was made with (invalid_argument if none was given). The
   /// level is left when the operation starts; for the last level the result comes after a quorum of

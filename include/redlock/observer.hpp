@@ -21,7 +21,7 @@ enum class LossReason : std::uint8_t {
   expired,            ///< its validity is ending, and the lease was not to be renewed
   taken,              ///< too few nodes still have the lock for this owner
   nodes_unavailable,  ///< too few nodes confirmed a renewal in time
-  closed,             ///< its client ended, and released the lock
+  closed,             ///< its client ended, and released the lock unless it ended by itself
   forced,             ///< another program released the lock by force (Admin::force_release) or by
                       ///< its grant
 };

@@ -116,11 +116,12 @@ struct ClientOptions {
   [[nodiscard]] REDLOCK_EXPORT static Result<ClientOptions> from_env(
       std::optional<std::string_view> nodes = {});
 
-  /// The independent Redis masters, all of them, in any order:
+  /// The independent Redis masters, all of them (64 at most), in any order:
   /// `redis://[user:pass@]host[:port][/db]`, the same with `rediss://` for TLS, and there perhaps
   /// `?name=NAME` (the name in its certificate), `unix:///path?db=N`, or host:port alone (an IPv6
   /// address in brackets). A quorum is a majority of this list, reachable or not, so every program
-  /// must be given the same list.
+  /// must be given the same list. Where another node takes the place of one of these (see
+  /// Admin::replace), the client goes on with it, by the user, password and ?name= of the URI here.
   std::vector<std::string> nodes{};
 
   /// For nodes with rediss://.
@@ -222,8 +223,9 @@ struct ClientOptions {
   /// state the program never queried (by lost(), loss_reason(), valid(), valid_until(),
   /// remaining(), held_by_me(), extend() or confirm()), and when unlock() did not find its lock
   /// although the program was told of no loss, or could not confirm its release. One line in ten
-  /// seconds at most for the whole program, and none if stderr has no room for it. Set this to
-  /// false where descriptor 2 is not stderr.
+  /// seconds at most for the whole program, and none if stderr has no room for it. A line also says
+  /// that the client has ended by itself, and why. Set this to false where descriptor 2 is not
+  /// stderr.
   bool warn_on_stderr = true;
 };
 

@@ -46,7 +46,8 @@ typedef enum redlock_status {
   REDLOCK_LOST = 5,             /* the lease is over, or can no longer be trusted */
   REDLOCK_CANCELLED = 6,        /* redlock_stop_request was called */
   REDLOCK_INVALID_ARGUMENT = 7, /* redlock_last_error() says which argument, and what to do */
-  REDLOCK_CLOSED = 8,           /* the client has ended, or this is the child of a fork */
+  REDLOCK_CLOSED = 8,           /* the client has ended or could not start, or this is the child of
+                                   a fork */
   REDLOCK_WOULD_DEADLOCK = 9,   /* called on one of the client's own threads */
   REDLOCK_OUT_OF_MEMORY = 100   /* this program got no memory, descriptor or thread */
 } redlock_status;
@@ -90,10 +91,10 @@ typedef enum redlock_ordering {
 typedef struct redlock_client_options {
   size_t size; /* of this struct */
   /* All nodes of the set: "host1:6379,host2:6379,..." or URIs; see parse_nodes in options.hpp.
-   * NULL: nodes, longest lease, password file and TLS are those of REDLOCK_NODES or
-   * REDLOCK_NODES_FILE, REDLOCK_MAX_LEASE, REDLOCK_PASSWORD_FILE, REDLOCK_TLS_CA and so on, as the
-   * command `redlock` reads them, where no field here sets them; and REDLOCK_TRACE, for which there
-   * is no field, names the file of a trace. */
+   * NULL: nodes, longest lease, password file, TLS and quarantine are those of REDLOCK_NODES or
+   * REDLOCK_NODES_FILE, REDLOCK_MAX_LEASE, REDLOCK_PASSWORD_FILE, REDLOCK_TLS_CA and so on, and
+   * REDLOCK_QUARANTINE, as the command `redlock` reads them, where no field here sets them; and
+   * REDLOCK_TRACE, for which there is no field, names the file of a trace. */
   const char* nodes;
   const char* password_file; /* read anew for each connection: password_from_file in options.hpp */
   /* The files of TLS are read again when they have changed; see TlsOptions in options.hpp. */
@@ -218,7 +219,7 @@ typedef enum redlock_loss {
   REDLOCK_LOSS_TAKEN = 2,   /* too few nodes still have the lock for this owner */
   REDLOCK_LOSS_NODES_UNAVAILABLE = 3, /* too few nodes confirmed a renewal in time */
   REDLOCK_LOSS_CLOSED = 4,            /* its client ended */
-  REDLOCK_LOSS_FORCED = 5             /* another program released the lock by force */
+  REDLOCK_LOSS_FORCED = 5 /* another program released the lock, by force or by its grant */
 } redlock_loss;
 /* REDLOCK_NOT_LOST until the lease is lost. */
 REDLOCK_EXPORT redlock_loss redlock_lease_loss(const redlock_lease* lease);
