@@ -208,12 +208,14 @@ class Adopting {
       for (std::size_t node = 0; node < nodes_.size(); ++node) leave(node);
       return {};
     }
+    may_have_voted_ = may_be_made(*its);
     if (auto done = take_places(*its); !done) return done;
     if (auto done = clear_new_member(*its); !done) return done;
     OfNodes commands(nodes_.size());
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (accepted(node) && is_member(node)) commands[node] = as_member(node, *its);
     }
+    if (auto done = see_fences(commands); !done) return done;
     if (auto done = write(commands, *its); !done) return done;
     const auto with_it = std::ranges::count_if(adoptions_, [](const NodeAdoption& node) {
       return node.cause == Cause::none &&
@@ -238,13 +240,34 @@ class Adopting {
     return write(commands, *its);
   }
 
+  /// A replacement is not begun by whom the nodes do not let finish it.
+  Result<void> see_fences(const OfNodes& commands) {
+    if (move_.to.empty() || std::ranges::all_of(commands, &std::vector<QueryCommand>::empty)) {
+      return {};
+    }
+    const auto fences = admin::read_fences(query_, healths());
+    if (!fences) return tl::make_unexpected(fences.error());
+    const auto readable =
+        std::ranges::count_if(*fences, [](const auto& of_node) { return of_node.has_value(); });
+    const auto to = std::ranges::find(nodes_, move_.to, &wire::NodeAddress::address);
+    const bool to_is_readable =
+        (*fences)[static_cast<std::size_t>(to - nodes_.begin())].has_value();
+    if (to_is_readable && readable > static_cast<std::ptrdiff_t>(query_.quorum())) return {};
+    return tl::make_unexpected(
+        Error{Errc::no_quorum,
+              "no marker was changed: the fences of " + to->label +
+                  " and of a quorum of the others are to be read, and too few nodes answer or let "
+                  "this user; start them, or take the user redlock-admin",
+              {}});
+  }
+
   /// A node that has just been made a member.
   Result<void> admit(std::size_t node) {
     const auto carried = admin::carry_fences(query_, healths(), node);
     if (!carried) return tl::make_unexpected(carried.error());
     if (!*carried) {
       unconfirmed(node, without_fences);
-    } else if (move_.leases == OldLeases::may_live) {
+    } else if (move_.leases == OldLeases::may_live || may_have_voted_) {
       adoptions_[node].adoption = Adoption::waits;
       adoptions_[node].detail = waits;
     }
@@ -285,6 +308,19 @@ class Adopting {
     const bool is_done = its.at(move_.to) != nullptr && its.at(move_.from) == nullptr;
     if (is_done && last_epoch() > its.epoch) its.epoch = next_epoch();
     return its;
+  }
+
+  /// Whether the new member may have had its marker already, and have lost it with what it granted:
+  /// a quorum names it, or may have. That the former one's leases are over says nothing of these.
+  [[nodiscard]] bool may_be_made(const SetConfiguration& its) const {
+    if (move_.to.empty() || its.at(move_.to) == nullptr) return false;
+    std::uint32_t may_name = 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const bool is_asked = adoptions_[node].cause == Cause::none;
+      const bool names = is_member(node) && markers_[node]->configuration().at(move_.to) != nullptr;
+      if (nodes_[node].address != move_.to && (names || !is_asked)) ++may_name;
+    }
+    return may_name >= query_.quorum();
   }
 
   [[nodiscard]] bool all_asked() const {
@@ -516,6 +552,7 @@ class Adopting {
   std::vector<NodeAdoption> adoptions_;
   std::vector<std::string> promotions_;
   std::vector<std::optional<wire::NodeMarker>> markers_;
+  bool may_have_voted_ = false;  // the new member
 };
 
 /// As reports name them; the list may spell the same address in other ways.
@@ -586,6 +623,18 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   // The questions are asked by other clients; whether this one may wait is asked here.
   if (auto query = admin::NodeQuery::inspecting(*client_->impl()); !query) {
     return tl::make_unexpected(query.error());
+  }
+  // From TLS to none would betray the password; the other way needs options of its own.
+  const auto scheme = [](const wire::NodeAddress& node) {
+    return node.address.substr(0, node.address.find("://"));
+  };
+  if (scheme(*old_one) != scheme(*new_one)) {
+    return tl::make_unexpected(Error{Errc::invalid_argument,
+                                     "programs that run would not go on from " + old_one->label +
+                                         " to " + new_one->label + ", which is reached by " +
+                                         scheme(*new_one) + " and not by " + scheme(*old_one) +
+                                         "; give an address of the same kind",
+                                     {}});
   }
   const auto nodes = client_->impl()->nodes();
   const auto in_list = [&](const wire::NodeAddress& node) {

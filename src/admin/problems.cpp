@@ -419,8 +419,8 @@ void check_quarantines(std::vector<Problem>& problems, const std::vector<NodeHea
                       "fewer than a quorum of nodes vote at once: a client that starts now takes "
                       "its first lock in " +
                           in_s(wait) +
-                          "; run `redlock adopt` if the set is new, with --replaced NODE for each "
-                          "member that lost its data"});
+                          "; run `redlock adopt` if the set is new, and see docs/operations.md if "
+                          "members lost their data"});
 }
 
 /// Tokens survive the loss of data on a minority.

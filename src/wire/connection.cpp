@@ -130,8 +130,10 @@ void Connection::write_call() {
 }
 
 void Connection::write(CallParts& call, Script script, engine::Form form) {
-  // An acquire has it among its own.
-  if (script == script_for<engine::HoldCommand> && !membership_.empty()) {
+  if (!row_of(script).loaded) form = engine::Form::source;
+  // An acquire has it among its own. That of a node that has shown no marker is empty: if it gets
+  // one, it is to be read before the node confirms anything.
+  if (script == script_for<engine::HoldCommand>) {
     call.end_with(layout_.marker, {"=", membership_});
   }
   await({.kind = Awaited::Kind::commands,

@@ -222,7 +222,8 @@ void Driver::read_members(Instant now, NodeIndex node) {
         if (its) {
           const auto& members = its->configuration;
           const std::string before = links_[node]->on_membership(members.name());
-          changed = before != members.name() && before.starts_with(members.set + ":");
+          const bool of_this_set = before.empty() || before.starts_with(members.set + ":");
+          changed = before != members.name() && of_this_set;
           engine().on_members(then, node, std::move(*its));
         } else if (answer && !refused_by_members_[node].empty()) {
           to_reconnect_.emplace_back(node, "its marker does not agree by now");

@@ -322,6 +322,7 @@ TEST_CASE_FIXTURE(AdoptedSet, "adopt enrols a blank node in a set only if named 
 }
 
 TEST_CASE_FIXTURE(AdoptedSet, "a member's place is given to another node, and only that place") {
+  run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "1500"});
   const Fleet spares({.nodes = 2, .persistence = Persistence::always});
   const Arguments replace{"set", "replace", fleet.uri(2), spares.uri(0), "--over"};
   const auto too_early = exits_with(64, ask(fleet, replace));
@@ -340,6 +341,10 @@ TEST_CASE_FIXTURE(AdoptedSet, "a member's place is given to another node, and on
     CHECK(epoch_on(fleet, node) > 1);
   }
   CHECK(exits_with(0, ask(list, replace)).out.find("written") == std::string::npos);  // once more
+  // What it granted since is no lease of the one that was there before.
+  spares.run(0, {"DEL", "redlock:node"});
+  CHECK(
+      contains(exits_with(0, ask(list, replace, with_quarantine)).err, " is a member, and grants"));
   // Another operator meant the same member.
   const auto late = ask(fleet, {"set", "replace", fleet.uri(2), spares.uri(1)});
   CHECK(contains(exits_with(64, late).err, fleet.uri(2) + " is no member of the set, whose"));
@@ -348,6 +353,37 @@ TEST_CASE_FIXTURE(AdoptedSet, "a member's place is given to another node, and on
   const auto old_list = exits_with(1, ask(fleet, {"doctor"}));
   CHECK(contains(old_list.out, "it is no member of its set any more, whose members are "));
   CHECK(contains(exits_with(1, ask(fleet, {"adopt"})).out, "another node has taken its place"));
+}
+
+TEST_CASE_FIXTURE(AdoptedSet, "a replacement that would not be followed or finished is not begun") {
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  const Arguments by_socket{"set", "replace", fleet.uri(2), "unix:///nowhere/redis.sock"};
+  CHECK(contains(exits_with(64, ask(fleet, by_socket)).err, "reached by unix and not by redis"));
+
+  Uris list;
+  const auto admit = [&list](const Fleet& of, std::size_t node) {
+    of.run(node, {"ACL", "SETUSER", "program", "on", ">secret", "~redlock:*", "&redlock:wake:*",
+                  "+@all", "-scan"});
+    list.push_back("redis://program:secret@127.0.0.1:" + std::to_string(of.port(node)));
+  };
+  for (std::size_t node = 0; node < fleet.size(); ++node) admit(fleet, node);
+  admit(spare, 0);
+  list.pop_back();
+  const auto refused = ask(list, {"set", "replace", fleet.uri(2), spare.uri(0)});
+  CHECK(contains(exits_with(69, refused).err, "no marker was changed: the fences of "));
+  CHECK(epoch_on(fleet, 0) == 1);
+}
+
+TEST_CASE_FIXTURE(AdoptedSet, "a replacement reads the longest lease in the markers") {
+  run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "1500"});
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  const Arguments replace{"set", "replace", fleet.uri(2), spare.uri(0)};
+  Arguments wrongly = replace;
+  wrongly.insert(wrongly.end(), {"--max-lease", "2s"});
+  CHECK(contains(exits_with(78, ask(fleet, wrongly)).err, "--max-lease is 2s, and the nodes'"));
+  CHECK(epoch_on(fleet, 0) == 1);
+  const auto done = exits_with(0, ask(fleet, replace, with_quarantine));
+  CHECK(occurrences(done.out, "already_there") == 3);
 }
 
 TEST_CASE_FIXTURE(AdoptedSet, "a member that runs is replaced when its leases are over; and back") {

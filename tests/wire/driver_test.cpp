@@ -330,6 +330,25 @@ TEST_CASE("an acquire or hold that named former members is sent once more, by th
   CHECK(rig.downs.empty());
 }
 
+TEST_CASE("a node that shows no marker confirms only as long as it has none") {
+  DriverRig rig(false);
+  rig.node = [](std::size_t node, const RedisCommand& command) {
+    return is(command, "HGETALL") ? array({}) : member_number(node, command);
+  };
+  rig.run();
+  REQUIRE(rig.acquires(1));
+  const auto grant = std::get<engine::AcquireSucceeded>(rig.finished.at(1).result).grant;
+  rig.driver->engine().extend(rig.now, 2, grant, 30'000ms);
+  rig.run();
+  int holds = 0;
+  for (const RedisCommand& command : rig.commands) {
+    if (call_in(command) != "hold 1") continue;
+    ++holds;
+    CHECK(command.back() == "=");
+  }
+  CHECK(holds == 3);
+}
+
 TEST_CASE("a client that asks for nothing finds out that a member was replaced, and goes there") {
   DriverRig rig;
   int epoch = 1;

@@ -75,6 +75,11 @@ int exit_code_of(const std::vector<NodeAdoption>& adoptions) {
   return exit_code_for(error);
 }
 
+bool most_disagree(const std::vector<NodeAdoption>& adoptions) {
+  const auto disagree = std::ranges::count(adoptions, Adoption::disagrees, &NodeAdoption::adoption);
+  return 2 * static_cast<std::size_t>(disagree) > adoptions.size();
+}
+
 class Adopt {
  public:
   Adopt(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
@@ -86,30 +91,30 @@ class Adopt {
   }
 
   int run() {
-    const auto client = nodes_.connect_to_look();
-    auto adoptions = Admin(client).adopt(replaced_);
-    if (adoptions && most_disagree(*adoptions)) {
-      if (const auto other = nodes_.as_marked(client)) {
-        adoptions = Admin(*other).adopt(replaced_);
-      }
-    }
+    auto client = nodes_.connect_to_look();
+    const auto adoptions = adopt_as_marked(
+        nodes_, client, [this](const Admin& admin) { return admin.adopt(replaced_); });
     if (!adoptions) throw failure(adoptions.error());
     return show_adoptions(*adoptions, format_);
   }
 
  private:
-  static bool most_disagree(const std::vector<NodeAdoption>& adoptions) {
-    const auto disagree =
-        std::ranges::count(adoptions, Adoption::disagrees, &NodeAdoption::adoption);
-    return 2 * static_cast<std::size_t>(disagree) > adoptions.size();
-  }
-
   NodeOptions nodes_;
   std::vector<std::string> replaced_;
   Format format_ = Format::table;
 };
 
 }  // namespace
+
+Result<std::vector<NodeAdoption>> adopt_as_marked(const NodeOptions& nodes, Client& client,
+                                                  const AdoptionCall& step) {
+  auto adoptions = step(Admin(client));
+  if (!adoptions || !most_disagree(*adoptions)) return adoptions;
+  auto as_marked = nodes.as_marked(client);
+  if (!as_marked) return adoptions;
+  client = std::move(*as_marked);
+  return step(Admin(client));
+}
 
 int show_adoptions(const std::vector<NodeAdoption>& adoptions, Format format) {
   print(format == Format::json ? as_json(adoptions) : as_table(adoptions));

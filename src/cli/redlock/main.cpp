@@ -31,7 +31,8 @@ takes --log json: each line on stderr is then a JSON object.
 Exit status:
   64 usage   69 no quorum of nodes   75 contended or timed out   77 token too old (fence)
   78 configuration (the nodes refuse password, user or set)   79 lease lost   125 internal
-  doctor: 1 degraded, 2 unsafe   adopt: 1 a node is left alone   bench: 3 an assertion fails
+  doctor: 1 degraded, 2 unsafe   adopt, set replace: 1 a node is left alone
+  bench: 3 an assertion fails
   exec, fence: otherwise the exit status of the command
 
 `redlock help SUBCOMMAND` (or `redlock SUBCOMMAND --help`) says more, with examples.)help";

@@ -43,13 +43,14 @@ Gives the place of a member to another node, at another address, while locks are
   2. redlock set replace OLD NEW. The markers of the members name NEW from then on, OLD does not
      count any more, and programs that run move on to NEW by themselves. NEW grants nothing while
      leases may live that OLD has confirmed: the command waits for that, one longest lease.
-  3. Stop OLD. Write NEW into the lists that programs are started with.
+  3. Stop OLD as soon as the command says that NEW is a member. Write NEW into the lists that
+     programs are started with.
 Replace one member after the other: the command ends when the next one may be replaced. Interrupted,
 it is finished by the same command, and undone by redlock set replace NEW OLD.
 A member that lost its data stays at its address: redlock adopt --replaced NODE.
 
 Exits 0 if every node has its marker, 1 if one is left alone, 69 if one could not be asked, 64 if
-OLD is no member.
+neither OLD nor NEW is a member. It needs the rights of the user redlock-admin.
 
 Examples:
   redlock set replace redis://c:7001 redis://d:7001 --nodes redis://a:7001
@@ -67,53 +68,55 @@ class ReplaceMember {
 
   int run() {
     const auto leases = over_ ? OldLeases::are_over : OldLeases::may_live;
-    auto adoptions = Admin(nodes_.connect_to_look()).replace(old_, new_, leases);
-    if (adoptions && waits(*adoptions)) {
-      // As every client does, this one gives the node its marker when it has waited for so long.
-      const auto with_new = find_set(nodes_.client_options());
-      if (!with_new) throw failure(with_new.error());
-      const auto client = make_client(*with_new);
-      const auto began = BootClock::now();
-      for (auto told = began; adoptions && waits(*adoptions);) {
-        if (BootClock::now() >= told) {
-          say_that_it_waits(*adoptions, with_new->max_lease, BootClock::now() - began);
-          told += std::chrono::seconds(10);
-        }
-        std::this_thread::sleep_for(std::chrono::seconds(1));
-        const auto node = new_member(*adoptions);
-        adoptions = Admin(client).adopt();
-        if (adoptions) mark_waiting(node, *adoptions);
-      }
+    auto client = nodes_.connect_to_look();
+    auto adoptions = adopt_as_marked(
+        nodes_, client, [&](const Admin& admin) { return admin.replace(old_, new_, leases); });
+    const auto waits = [](const NodeAdoption& node) { return node.adoption == Adoption::waits; };
+    if (adoptions) {
+      const auto node = std::ranges::find_if(*adoptions, waits);
+      if (node != adoptions->end()) adoptions = wait_for(std::string(node->node), client);
     }
     if (!adoptions) throw failure(adoptions.error());
     return show_adoptions(*adoptions, format_);
   }
 
  private:
-  static std::string new_member(const std::vector<NodeAdoption>& adoptions) {
-    return std::ranges::find(adoptions, Adoption::waits, &NodeAdoption::adoption)->node;
-  }
-  /// Until it has its marker it is like a member that has lost its data.
-  static void mark_waiting(const std::string& node, std::vector<NodeAdoption>& adoptions) {
-    for (auto& each : adoptions) {
-      const bool has_none = each.node == node && each.adoption == Adoption::unconfirmed;
-      if (has_none) each.adoption = Adoption::waits;
+  /// As every client does, this one goes on with the new member, and gives it its marker when it
+  /// has waited for so long.
+  static Result<std::vector<NodeAdoption>> wait_for(const std::string& node, const Client& client) {
+    const auto began = BootClock::now();
+    for (auto told = began;;) {
+      if (BootClock::now() >= told) {
+        say_that_it_waits(node, client.options().max_lease, BootClock::now() - began);
+        told += std::chrono::seconds(10);
+      }
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      auto adoptions = Admin(client).adopt();
+      if (!adoptions) return adoptions;
+      const auto its = std::ranges::find(*adoptions, node, &NodeAdoption::node);
+      if (its == adoptions->end()) {
+        if (BootClock::now() < began + follows_within) continue;
+        throw Exit(exit_no_quorum, node +
+                                       " is a member, but clients with this list do not find it; "
+                                       "give the same command with a list that has it in place of "
+                                       "the one that left");
+      }
+      // Until it has its marker it is like a member that has lost its data.
+      if (its->adoption != Adoption::unconfirmed) return adoptions;
     }
   }
-  static bool waits(const std::vector<NodeAdoption>& adoptions) {
-    return std::ranges::count(adoptions, Adoption::waits, &NodeAdoption::adoption) > 0;
-  }
-  static void say_that_it_waits(const std::vector<NodeAdoption>& adoptions,
-                                std::chrono::milliseconds max_lease,
+  static void say_that_it_waits(const std::string& node, std::chrono::milliseconds max_lease,
                                 std::chrono::nanoseconds waited) {
     const auto left = std::chrono::ceil<std::chrono::seconds>(
         std::max<std::chrono::nanoseconds>(max_lease * 11 / 10 - waited, {}));
     say(
         fmt::format("{} is a member, and grants locks in about {} s, when leases are over that "
                     "its predecessor may have confirmed",
-                    new_member(adoptions), left.count()));
+                    node, left.count()));
   }
 
+  /// It reads the members with each of its probes.
+  static constexpr std::chrono::seconds follows_within{20};
   NodeOptions nodes_;
   bool over_ = false;
   std::string old_;

@@ -5,7 +5,7 @@
 --   KEYS  for each lock: lock, fence, forced (there if this owner was forced out, see force.lua);
 --         behind them the marker (may be left out)
 --   ARGV  for each lock: owner, count, token, lease in ms; behind them, with a marker, membership:
---         =SET:EPOCH, which the marker must name if there is one
+--         =SET:EPOCH, which the marker must name if there is one; = alone, none may be there
 -- Replies an array with, for each lock: {1, fence} held, {0} free, {-1} another owner's, {-2} a key
 -- of another type stands there, {-3} free or another's, because this owner was forced out, or an
 -- error. A fence that cannot be raised (wrong type, damaged) is told as 0. Token 0 raises nothing.
