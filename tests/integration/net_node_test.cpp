@@ -57,7 +57,7 @@ TEST_CASE("a connection that was reset to a stranger's is replaced by one that l
   LinkFixture link(fleet.uri(0));
   REQUIRE(is_granted(link.call(LinkFixture::acquire())));
   REQUIRE(link.question({"RESET"}));
-  const auto why = unavailable(link.call(LinkFixture::hold()));
+  const auto why = unavailable(link.call(LinkFixture::release()));
   CHECK(why.cause == Cause::authentication);
   CHECK(why.delivery == Delivery::refused);
   link.run_until_up();
@@ -120,7 +120,8 @@ TEST_CASE("a real node refuses a call as a whole over one lock that the user may
   LinkFixture link("redis://ann:pw@127.0.0.1:" + std::to_string(fleet.port(0)));
   link.call(LinkFixture::acquire("a"));
   link.call(LinkFixture::acquire("b"));
-  fleet.run(0, {"ACL", "SETUSER", "ann", "resetkeys", "~redlock:*:{a}*", "~redlock:fence:*"});
+  fleet.run(0, {"ACL", "SETUSER", "ann", "resetkeys", "~redlock:*:{a}*", "~redlock:fence:*",
+                "~redlock:node"});
   // Both are answered as if the script were missing, and so are sent again, each alone.
   link.replies.clear();
   link.submit(1, LinkFixture::hold("a"));
