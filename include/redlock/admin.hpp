@@ -371,9 +371,9 @@ struct MendedFence {
 /// 200 locks; examine six, one for each thousand keys and each thousand counters of tokens, two
 /// where nodes report one run id, and one where a node seems to be open; mend_fences one more;
 /// force_release two; adopt three, and those two for one run id; replace two more than adopt, and
-/// those for keys and counters), and must not be made in a callback of the client or with a client
-/// on a loop of the program's own (it answers would_deadlock). A node that does not answer is part
-/// of the report, not an error. Thread-safe.
+/// those for keys and counters twice), and must not be made in a callback of the client or with a
+/// client on a loop of the program's own (it answers would_deadlock). A node that does not answer
+/// is part of the report, not an error. Thread-safe.
 class REDLOCK_EXPORT Admin {
  public:
   /// The client must live as long as this object.
@@ -412,7 +412,8 @@ class REDLOCK_EXPORT Admin {
   [[nodiscard]] Result<Examination> examine() const;
 
   /// Sets the damaged counters that examine() finds to a value that no token of the past has
-  /// reached: the largest of the other nodes' counters and clocks, and an hour of tokens more. A
+  /// reached: the largest of the other nodes' counters and the median clock, and an hour of tokens
+  /// more. A
   /// counter that changes meanwhile is left alone, and so is one for which too few of the other
   /// nodes could be asked. The result has each damaged counter. Locks may be held and taken while
   /// this is done.
@@ -449,7 +450,8 @@ class REDLOCK_EXPORT Admin {
   /// nothing more to replace, whatever `from` is. Clients follow to no other scheme: `to` has to be
   /// redis://, rediss:// or unix:// as `from` is. Fails with invalid_argument, doing nothing, if
   /// neither is a member, or `from` answers as one although its leases are said to be over; with
-  /// no_quorum if `to` has a marker of former days that cannot be deleted. Asks as adopt() does.
+  /// no_quorum, doing nothing, if too few let this user read their counters, or if `to` has a
+  /// marker of former days that cannot be deleted. Asks as adopt() does.
   [[nodiscard]] Result<std::vector<NodeAdoption>> replace(
       std::string_view from, std::string_view to, OldLeases leases = OldLeases::may_live) const;
 

@@ -247,12 +247,8 @@ class Adopting {
     }
     const auto fences = admin::read_fences(query_, healths());
     if (!fences) return tl::make_unexpected(fences.error());
-    const auto readable =
-        std::ranges::count_if(*fences, [](const auto& of_node) { return of_node.has_value(); });
     const auto to = std::ranges::find(nodes_, move_.to, &wire::NodeAddress::address);
-    const bool to_is_readable =
-        (*fences)[static_cast<std::size_t>(to - nodes_.begin())].has_value();
-    if (to_is_readable && readable > static_cast<std::ptrdiff_t>(query_.quorum())) return {};
+    if (admin::can_be_carried(*fences, static_cast<std::size_t>(to - nodes_.begin()))) return {};
     return tl::make_unexpected(
         Error{Errc::no_quorum,
               "no marker was changed: the fences of " + to->label +
@@ -624,16 +620,13 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   if (auto query = admin::NodeQuery::inspecting(*client_->impl()); !query) {
     return tl::make_unexpected(query.error());
   }
-  // From TLS to none would betray the password; the other way needs options of its own.
-  const auto scheme = [](const wire::NodeAddress& node) {
-    return node.address.substr(0, node.address.find("://"));
-  };
-  if (scheme(*old_one) != scheme(*new_one)) {
+  const std::string scheme(engine::scheme_of(new_one->address));
+  if (scheme != engine::scheme_of(old_one->address)) {
     return tl::make_unexpected(Error{Errc::invalid_argument,
-                                     "programs that run would not go on from " + old_one->label +
-                                         " to " + new_one->label + ", which is reached by " +
-                                         scheme(*new_one) + " and not by " + scheme(*old_one) +
-                                         "; give an address of the same kind",
+                                     new_one->label + " is reached by " + scheme +
+                                         ", and programs that run would not go "
+                                         "on to it from " +
+                                         old_one->label + "; give an address of that kind",
                                      {}});
   }
   const auto nodes = client_->impl()->nodes();

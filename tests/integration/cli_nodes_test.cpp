@@ -358,7 +358,8 @@ TEST_CASE_FIXTURE(AdoptedSet, "a member's place is given to another node, and on
 TEST_CASE_FIXTURE(AdoptedSet, "a replacement that would not be followed or finished is not begun") {
   const Fleet spare({.nodes = 1, .persistence = Persistence::always});
   const Arguments by_socket{"set", "replace", fleet.uri(2), "unix:///nowhere/redis.sock"};
-  CHECK(contains(exits_with(64, ask(fleet, by_socket)).err, "reached by unix and not by redis"));
+  CHECK(contains(exits_with(64, ask(fleet, by_socket)).err,
+                 "reached by unix, and programs that run"));
 
   Uris list;
   const auto admit = [&list](const Fleet& of, std::size_t node) {

@@ -349,6 +349,18 @@ TEST_CASE("a node that shows no marker confirms only as long as it has none") {
   CHECK(holds == 3);
 }
 
+TEST_CASE("a script that no connection has loaded goes in full at once") {
+  DriverRig rig;
+  rig.run();
+  rig.driver->engine().release(rig.now, 1, std::make_shared<const std::string>("n"), {{1, 2}},
+                               30'000ms);
+  rig.run();
+  REQUIRE(rig.finished.contains(1));
+  CHECK(std::ranges::count_if(rig.commands, [](const RedisCommand& command) {
+          return is(command, "EVALSHA") && command[1].empty();
+        }) == 0);
+}
+
 TEST_CASE("a client that asks for nothing finds out that a member was replaced, and goes there") {
   DriverRig rig;
   int epoch = 1;

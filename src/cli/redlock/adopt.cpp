@@ -107,13 +107,13 @@ class Adopt {
 }  // namespace
 
 Result<std::vector<NodeAdoption>> adopt_as_marked(const NodeOptions& nodes, Client& client,
-                                                  const AdoptionCall& step) {
-  auto adoptions = step(Admin(client));
+                                                  const AdoptionCall& call) {
+  auto adoptions = call(Admin(client));
   if (!adoptions || !most_disagree(*adoptions)) return adoptions;
   auto as_marked = nodes.as_marked(client);
   if (!as_marked) return adoptions;
   client = std::move(*as_marked);
-  return step(Admin(client));
+  return call(Admin(client));
 }
 
 int show_adoptions(const std::vector<NodeAdoption>& adoptions, Format format) {

@@ -13,11 +13,11 @@
 namespace redlock::cli {
 
 using AdoptionCall = std::function<Result<std::vector<NodeAdoption>>(const Admin&)>;
-/// Takes the step; if most markers disagree, once more with the longest lease that they say, which
+/// Makes the call; if most markers disagree, once more with the longest lease that they say, which
 /// the client has from then on. Throws Exit if another one was given.
 [[nodiscard]] Result<std::vector<NodeAdoption>> adopt_as_marked(const NodeOptions& nodes,
                                                                 Client& client,
-                                                                const AdoptionCall& step);
+                                                                const AdoptionCall& call);
 
 /// Prints it, and returns the exit status.
 [[nodiscard]] int show_adoptions(const std::vector<NodeAdoption>& adoptions, Format format);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace redlock::engine {
@@ -15,6 +16,13 @@ struct Member {
   std::string address;  ///< at which clients reach it, as the operator who adopted it wrote it
   friend bool operator==(const Member&, const Member&) = default;
 };
+
+/// How a member is reached: redis, rediss or unix. Clients follow to no other one: from TLS to none
+/// would betray the password, and the other way needs options of its own.
+[[nodiscard]] inline std::string_view scheme_of(std::string_view address) {
+  const auto end = address.find("://");
+  return address.substr(0, end == std::string_view::npos ? 0 : end);
+}
 
 struct SetConfiguration {
   std::string set;          ///< random

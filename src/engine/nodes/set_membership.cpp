@@ -180,15 +180,10 @@ std::vector<SetMembership::Relocation> SetMembership::relocations() const {
     if (markers_[node] && !known_->follows(markers_[node]->configuration)) return true;
     return member_ids_[node].empty() && (!unreached_.contains(node) || !spelled_alike);
   });
-  const auto scheme = [](const std::string& address) {
-    const auto end = address.find("://");
-    return end == std::string::npos ? std::string() : address.substr(0, end);
-  };
   std::vector<Relocation> found;
   for (const Member& member : known_->members) {
     if (found.size() == without.size()) break;
-    // From TLS to none would betray the password; the other way needs options of its own.
-    if (scheme(member.address) != scheme(addresses_[without[found.size()]])) continue;
+    if (scheme_of(member.address) != scheme_of(addresses_[without[found.size()]])) continue;
     const bool is_listed = std::ranges::find(addresses_, member.address) != addresses_.end() ||
                            std::ranges::find(member_ids_, member.id) != member_ids_.end();
     if (!is_listed) found.push_back({without[found.size()], member.address});
