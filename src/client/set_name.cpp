@@ -14,7 +14,7 @@ engine::SetMembership set_of(std::vector<std::optional<engine::Membership>> mark
   config.quarantine = true;
   engine::SetMembership sets(config);
   for (engine::NodeIndex node = 0; node < config.nodes; ++node) {
-    sets.on_marker(node, std::move(markers[node]));
+    sets.on_marker(engine::Instant::min(), node, std::move(markers[node]));
   }
   return sets;
 }

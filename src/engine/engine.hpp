@@ -101,14 +101,15 @@ class Engine {
     quarantines_.on_marker(now, node, std::move(marker));
     follow_members();
   }
-  /// The marker that the node had all the time says this by now.
-  void on_members(Instant now, NodeIndex node, Membership marker) {
-    quarantines_.on_members(now, node, std::move(marker));
+  /// The marker that the node had all the time says this by now, to a question of that time.
+  void on_members(Instant now, NodeIndex node, Membership marker, Instant asked) {
+    quarantines_.on_members(now, node, std::move(marker), asked);
     follow_members();
   }
-  /// The node has no marker. This id is lost with the rest of the node's data.
-  void on_pending_marker(Instant now, NodeIndex node, std::string id) {
-    quarantines_.on_pending_marker(now, node, std::move(id));
+  /// The node has no marker, to a question of that time. This id is lost with the rest of the
+  /// node's data.
+  void on_pending_marker(Instant now, NodeIndex node, std::string id, Instant asked) {
+    quarantines_.on_pending_marker(now, node, std::move(id), asked);
   }
   /// Why the node may not be asked for a lock now; nothing if it may. For commands that waited for
   /// the connection.

@@ -44,6 +44,11 @@ struct TendMarker {
   std::string pending = {};  ///< the id that the node must still have
 };
 
+/// The node's marker is to be read once more: on_members().
+struct ReadMembers {
+  NodeIndex node = 0;
+};
+
 /// Every node's clock is to be read at once, to tell which clock moved.
 struct ReadClocks {};
 
@@ -60,7 +65,7 @@ struct MoveNode {
   std::string address;
 };
 
-using NodeOutput = std::variant<Send, TendMarker, ReadClocks, NoteClock, MoveNode>;
+using NodeOutput = std::variant<Send, TendMarker, ReadMembers, ReadClocks, NoteClock, MoveNode>;
 
 // For the client.
 

@@ -130,7 +130,9 @@ void Connection::write_call() {
 }
 
 void Connection::write(CallParts& call, Script script, engine::Form form) {
-  if (!row_of(script).loaded) form = engine::Form::source;
+  const auto index = static_cast<std::size_t>(script);
+  if (!row_of(script).loaded || to_load_.test(index)) form = engine::Form::source;
+  if (form == engine::Form::source) to_load_.reset(index);
   // An acquire has it among its own. That of a node that has shown no marker is empty: if it gets
   // one, it is to be read before the node confirms anything.
   if (script == script_for<engine::HoldCommand>) {
@@ -345,12 +347,17 @@ bool Connection::take_handshake_reply(engine::Instant now, const ReplyView& repl
 }
 
 bool Connection::take_command_reply(engine::Instant now, Awaited& awaited, const ReplyView& reply) {
+  answering_ = awaited.begins_at;
   if (row_of(awaited.script).many_in_a_call && !reply.is(ReplyView::Kind::error)) {
     return take_replies_together(now, awaited, reply);
   }
   const auto answer =
       read_answer(awaited.script, reply, passwords_.secrets(), scripts_.source(awaited.script));
   if (!answer) return fail(Cause::protocol_error, not_of_the_script);
+  // Who sent it sends it again, or cannot, as a part of a pass; the next one is to find it loaded.
+  if (std::holds_alternative<engine::NoScript>(*answer)) {
+    to_load_.set(static_cast<std::size_t>(awaited.script));
+  }
   const auto* refusal = std::get_if<engine::Unavailable>(&*answer);
   const bool forbidden = refusal != nullptr && refusal->cause == Cause::permission;
   if (forbidden && awaited.script == script_for<engine::HoldCommand>) refused_hold(now, awaited);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -84,8 +85,11 @@ class Connection {
   void send(std::shared_ptr<Question> question);
   /// The node's marker names this configuration of the set by now. The one that it named before.
   std::string on_membership(const std::string& membership) {
+    if (membership != membership_) renamed_at_ = appended();
     return std::exchange(membership_, membership);
   }
+  /// Whether the command whose reply is being told was sent before that.
+  [[nodiscard]] bool answers_former_name() const { return answering_ < renamed_at_; }
   /// Asks for the node's clock, and whether the node is still as the handshake saw it. It may have
   /// become a replica and a master again, with the data of another, without a command that noticed.
   void send_probe(engine::Instant now);
@@ -171,7 +175,10 @@ class Connection {
   std::unique_ptr<Handshake> handshake_;  // none once complete
   engine::Instant handshake_sent_{};
   ScriptSet scripts_{ScriptSet::Flags::unknown};
-  std::string membership_;  // that its marker names
+  std::bitset<script_count> to_load_;  // the node has them no more: they go in full once
+  std::string membership_;             // that its marker names
+  std::uint64_t renamed_at_ = 0;       // bytes before that name the one before
+  std::uint64_t answering_ = 0;        // where the command that is answered begins
   bool subscribed_ = false;
   std::string run_id_;
   std::int64_t client_id_ = 0;

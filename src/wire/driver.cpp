@@ -121,6 +121,8 @@ void Driver::perform(Instant now, engine::NodeOutput&& output) {
     links_[send->node]->submit(now, send->tag, std::move(send->command), send->form);
   } else if (const auto* what = std::get_if<engine::TendMarker>(&output)) {
     tend(now, *what);
+  } else if (const auto* read = std::get_if<engine::ReadMembers>(&output)) {
+    read_members(now, read->node);
   } else if (const auto* note = std::get_if<engine::NoteClock>(&output)) {
     note_clock(now, *note);
   } else if (auto* moved = std::get_if<engine::MoveNode>(&output)) {
@@ -146,14 +148,14 @@ void Driver::on_deadline(Instant now) {
 void Driver::tend(Instant now, const engine::TendMarker& what) {
   const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
   ask(now, what.node, markers_.command(what), timeout,
-      [what, this](Instant then, const Answer& answer) {
+      [what, asked = now, this](Instant then, const Answer& answer) {
         const MarkerTending::Finding found = markers_.read(what, answer);
         if (found.written) links_[what.node]->on_membership(what.marker.configuration.name());
         if (found.reconnect) to_reconnect_.emplace_back(what.node, "its marker was written");
         if (!found.there && !found.pending) return;
         host_.on_marker_seen(what.node);
         if (found.pending) {
-          engine().on_pending_marker(then, what.node, *found.pending);
+          engine().on_pending_marker(then, what.node, *found.pending, asked);
         } else {
           engine().on_marker(then, what.node, found.written ? what.marker : engine::Membership());
         }
@@ -203,6 +205,10 @@ void Driver::on_reply(Instant now, NodeIndex node, const engine::Tag& tag,
                       const engine::Reply& reply) {
   const auto* const why = std::get_if<engine::Unavailable>(&reply);
   if (why == nullptr || !why->detail.starts_with("OTHERSET")) return take(now, node, tag, reply);
+  // It was on its way when another one was refused, and the marker read.
+  if (links_[node]->answers_former_name() && !engine_.objection(now, node)) {
+    return take(now, node, tag, engine::NoScript());
+  }
   auto& waiting = refused_by_members_[node];
   waiting.emplace_back(tag, reply);
   if (waiting.size() == 1) read_members(now, node);
@@ -215,7 +221,7 @@ void Driver::read_members(Instant now, NodeIndex node) {
   const SetTerms& set = link_config_.handshake.set;
   const auto timeout = std::chrono::ceil<milliseconds>(config_.engine.node_timeout);
   ask(now, node, {"HGETALL", std::string(set.layout.marker)}, timeout,
-      [node, &set, this](Instant then, const Answer& answer) {
+      [node, &set, asked = now, this](Instant then, const Answer& answer) {
         const auto marker = answer ? NodeMarker::read(*answer) : std::nullopt;
         auto its = marker && !marker->disagreement(set) ? marker->membership() : std::nullopt;
         bool changed = false;
@@ -224,7 +230,7 @@ void Driver::read_members(Instant now, NodeIndex node) {
           const std::string before = links_[node]->on_membership(members.name());
           const bool of_this_set = before.empty() || before.starts_with(members.set + ":");
           changed = before != members.name() && of_this_set;
-          engine().on_members(then, node, std::move(*its));
+          engine().on_members(then, node, std::move(*its), asked);
         } else if (answer && !refused_by_members_[node].empty()) {
           to_reconnect_.emplace_back(node, "its marker does not agree by now");
         }

@@ -117,6 +117,10 @@ void Link::on_flushed(Instant now) {
   if (state_ == State::up) at_ = std::min(at_, now + config_.silence);
 }
 
+bool Link::answers_former_name() const {
+  return state_ == State::up && connection_->answers_former_name();
+}
+
 std::string Link::on_membership(const std::string& membership) {
   return state_ == State::up ? connection_->on_membership(membership) : std::string();
 }

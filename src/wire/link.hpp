@@ -101,6 +101,7 @@ class Link final : ConnectionListener {
   /// By an answer to a question of this connection its marker names this configuration. The one
   /// that it named before; empty if there is no connection.
   std::string on_membership(const std::string& membership);
+  [[nodiscard]] bool answers_former_name() const;
   /// The address has changed: connects to the server there.
   void move(engine::Instant now, std::string why);
   /// Replaces the connection, so that a handshake judges the node again.

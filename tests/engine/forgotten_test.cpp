@@ -251,7 +251,7 @@ TEST_CASE("a heal under way is released, though its node is seen in quarantine m
   const Send second = rig.take(4);
   const Send heal = rig.take(4);
   REQUIRE(std::holds_alternative<AcquireCommand>(heal.command));
-  rig.engine.on_pending_marker(rig.now, 4, "id");  // when it was looked for
+  rig.engine.on_pending_marker(rig.now, 4, "id", rig.now);  // when it was looked for
   rig.answer(second, Free{});
   rig.answer(3, Taken{});
   rig.answer(heal, Granted{8});  // somebody has marked it meanwhile

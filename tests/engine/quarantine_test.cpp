@@ -137,10 +137,10 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
   QuarantineRig rig;
   rig.see(0, {.durable = true, .run = "a"});
   rig.advance(1s);
-  rig.engine.on_pending_marker(rig.now, 0, "first");
+  rig.engine.on_pending_marker(rig.now, 0, "first", rig.now);
   rig.advance(40s);
   SUBCASE("it is pending with another id: it may have been marked, and granted a lock") {
-    rig.engine.on_pending_marker(rig.now, 0, "second");
+    rig.engine.on_pending_marker(rig.now, 0, "second", rig.now);
   }
   SUBCASE("it has been restarted") {
     rig.see(0, {.durable = true, .run = "b"});
@@ -152,7 +152,7 @@ TEST_CASE("a node that has forgotten once more begins to wait anew") {
   CHECK(rig.tended.back().write);
   // At the last moment its id is found to be another.
   CHECK(rig.tended.back().pending != "third");
-  rig.engine.on_pending_marker(rig.now, 0, "third");
+  rig.engine.on_pending_marker(rig.now, 0, "third", rig.now);
   CHECK(votes_in(rig, 0) == 62s);
 }
 
@@ -162,10 +162,10 @@ TEST_CASE("a node waits from when its id was first seen, whoever marked it as pe
   // It was marked, granted and forgot before the command that looked came there, whose reply is
   // lost. The next reply says that it is pending.
   rig.advance(5s);
-  rig.engine.on_pending_marker(rig.now, 0, "id");
+  rig.engine.on_pending_marker(rig.now, 0, "id", rig.now);
   CHECK(votes_in(rig, 0) == 62s);
   rig.advance(30s);
-  rig.engine.on_pending_marker(rig.now, 0, "id");
+  rig.engine.on_pending_marker(rig.now, 0, "id", rig.now);
   CHECK(votes_in(rig, 0) == 32s);
   rig.advance(32s);
   CHECK(rig.tended.back().write);
@@ -195,7 +195,7 @@ TEST_CASE("an acquire that finds no marker quarantines the node") {
 
 TEST_CASE("with too few voters left an attempt fails at once and says for how long") {
   CarefulRig rig(5);
-  rig.see({3, 4}, sound);
+  rig.see({0, 1, 2, 3, 4}, sound);
   rig.see({0, 1, 2}, wiped);
   const RequestId request = rig.acquire();
   REQUIRE(rig.failure(request) == Errc::no_quorum);

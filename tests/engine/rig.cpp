@@ -177,12 +177,15 @@ void Rig::read_clock(NodeIndex node, Duration ahead, Duration uncertainty) {
 
 void Rig::collect() {
   Outputs outputs;
+  std::vector<NodeIndex> to_read;
   engine.take_outputs(outputs);
   for (NodeOutput& output : outputs.nodes) {
     if (auto* send = std::get_if<Send>(&output)) {
       sent_.at(send->node).push_back(std::move(*send));
     } else if (const auto* tend = std::get_if<TendMarker>(&output)) {
       tended.push_back(*tend);
+    } else if (const auto* read = std::get_if<ReadMembers>(&output)) {
+      to_read.push_back(read->node);
     } else if (const auto* note = std::get_if<NoteClock>(&output)) {
       clock_notes.push_back(*note);
     } else if (const auto* move = std::get_if<MoveNode>(&output)) {
@@ -208,6 +211,12 @@ void Rig::collect() {
     } else if (const auto* moved = std::get_if<NodeClockMoved>(&output)) {
       clocks_moved.push_back(*moved);
     }
+  }
+  for (const NodeIndex node : to_read) {
+    const auto its = shows.find(node);
+    if (its == shows.end()) continue;
+    engine.on_members(now, node, its->second, now);
+    collect();
   }
 }
 

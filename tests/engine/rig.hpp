@@ -240,6 +240,7 @@ class Rig {
   std::vector<NodeClockMoved> clocks_moved;
   std::vector<NoteClock> clock_notes;
   std::map<NodeIndex, std::string> moves;  ///< by which nodes are other servers, at an address
+  std::map<NodeIndex, Membership> shows;   ///< by the markers of nodes, and when they are asked
   int readings_asked_for = 0;              ///< of all clocks
   Counter random;
   Engine engine;
@@ -289,6 +290,7 @@ struct CarefulRig : Rig {
         facts.marker->configuration.members.push_back({number, number});
       }
     }
+    facts.marker ? void(shows[node] = *facts.marker) : void(shows.erase(node));
     engine.on_node_facts(now, node, facts);
     collect();
   }

@@ -17,7 +17,8 @@ struct Change : CarefulRig {
     return {std::to_string(node), {"ours", number, std::move(members)}};
   }
   void tell(NodeIndex node, const std::vector<Member>& members = later, std::uint64_t number = 2) {
-    engine.on_members(now, node, epoch(number, node, members));
+    shows[node] = epoch(number, node, members);
+    engine.on_members(now, node, shows[node], now);
     collect();
   }
   /// All nodes are asked to hold; these do.
@@ -211,6 +212,44 @@ TEST_CASE("what is granted while an attempt settles counts only beside what it m
   rig.hold(grant, {});
   rig.answer(1, Taken{});
   CHECK(rig.loss_of(grant) == LossReason::taken);
+}
+
+TEST_CASE("what a node confirmed before it lost its marker does not count beside former members") {
+  Change rig;
+  const GrantId grant = rig.lease_on({0, 1}).grant;
+  rig.answer(2, down);
+  rig.tell(0);
+  rig.advance(10s);
+  rig.hold(grant, {0});
+  rig.see(0, wiped);
+  rig.hold(grant, {2});                          // it is up again
+  CHECK_FALSE(rig.valid_until.contains(grant));  // as it was
+  rig.answer(1, Held{7});
+  CHECK(rig.valid_until[grant] == rig.trusted_until(rig.now));
+}
+
+TEST_CASE("a node that lost its marker waits from when its client has read the members again") {
+  Change rig;
+  const auto is_written = [&rig] { return std::ranges::any_of(rig.tended, &TendMarker::write); };
+  SUBCASE("of a quorum that shows them") {
+    rig.shows.erase(1);  // it does not answer
+    rig.see(0, wiped);
+    rig.advance(200s);
+    CHECK_FALSE(is_written());
+    rig.shows[1] = Change::epoch(1, 1, former);
+  }
+  SUBCASE("of all, if most have lost theirs") {
+    rig.see({0, 1}, wiped);
+    rig.advance(200s);
+    CHECK_FALSE(is_written());
+    for (const NodeIndex node : {0U, 1U}) {
+      rig.engine.on_pending_marker(rig.now, node, "id", rig.now);
+    }
+  }
+  rig.advance(61s);
+  CHECK_FALSE(is_written());
+  rig.advance(3s);
+  CHECK(is_written());
 }
 
 TEST_CASE("a client moves on from a node that it never reached, if it knows that it was replaced") {

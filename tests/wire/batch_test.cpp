@@ -303,6 +303,21 @@ TEST_CASE("releases stay in one call whatever acquires of other names come betwe
   }
 }
 
+TEST_CASE("a script that the node has lost goes in full the next time") {
+  bool lost = true;
+  ConnectedRig rig([&](const RedisCommand& command) {
+    if (call_in(command) != "pass") return releasing(command);
+    if (is(command, "EVAL")) lost = false;
+    if (lost) return error("NOSCRIPT No matching script. Please use EVAL.");
+    return array({integer(1), array({integer(1), integer(7)})});
+  });
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    rig.submit_all({LinkRig::release("a", i), waiting("a", i + 1)});
+    CHECK(std::holds_alternative<engine::NoScript>(rig.replies.back().second) == (i == 0));
+  }
+  CHECK_FALSE(is(rig.commands.back(), "EVAL"));
+}
+
 TEST_CASE("a release and the acquire of its name behind it go in one call") {
   ConnectedRig rig([](const RedisCommand& command) {
     if (call_in(command) != "pass") return releasing(command);

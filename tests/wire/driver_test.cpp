@@ -330,6 +330,30 @@ TEST_CASE("an acquire or hold that named former members is sent once more, by th
   CHECK(rig.downs.empty());
 }
 
+TEST_CASE("a command that was on its way while new members were read is sent once more, too") {
+  DriverRig rig;
+  int epoch = 1;
+  bool late = false;
+  rig.node = [&](std::size_t node, const RedisCommand& command) -> std::string {
+    const std::string name = "=own:" + std::to_string(epoch);
+    if (call_in(command) == "acquire" && std::ranges::count(command, name) == 0) {
+      return error("OTHERSET redlock: later members");
+    }
+    if (is(command, "HGETALL") && epoch == 2 && !std::exchange(late, true)) {
+      rig.acquire(2, "late");
+      rig.driver->turn(rig.now);
+    }
+    if (is(command, "HGETALL")) return member(command, node, std::to_string(epoch));
+    return member_number(node, command);
+  };
+  rig.run();
+  epoch = 2;
+  CHECK(rig.acquires(1));
+  CHECK(late);
+  CHECK(rig.granted(2));
+  CHECK(rig.downs.empty());
+}
+
 TEST_CASE("a node that shows no marker confirms only as long as it has none") {
   DriverRig rig(false);
   rig.node = [](std::size_t node, const RedisCommand& command) {

@@ -33,7 +33,7 @@ Quarantines::Quarantines(const Config& config)
       nodes_(config.nodes) {}
 
 void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
-  sets_.on_marker(node, facts.marker);
+  sets_.on_marker(Instant::min(), node, facts.marker);  // whenever it was asked
   follow_members(now);
   if (quarantine_ == Duration::zero()) {
     next_look_ = std::min(next_look_, now);
@@ -54,7 +54,7 @@ void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& fa
   // again.
   if (!same_run || facts.newly_promoted) state.suspect_since.reset();
   if (!facts.marker || rules::promoted_waits(facts.promoted)) {
-    suspect(now, state);
+    suspect(now, node);
   } else {
     trust(state);
   }
@@ -65,27 +65,37 @@ void Quarantines::on_sign_of_life(Instant now, NodeIndex node) {
 }
 
 void Quarantines::on_marker(Instant now, NodeIndex node, Membership marker) {
-  if (quarantine_ == Duration::zero()) return sets_.on_refused(node);
-  on_members(now, node, std::move(marker));
+  if (quarantine_ == Duration::zero()) return sets_.on_refused(now, node);
+  on_members(now, node, std::move(marker), Instant::min());
   trust(nodes_[node]);
 }
 
-void Quarantines::on_members(Instant now, NodeIndex node, Membership marker) {
-  sets_.on_marker(node, std::move(marker));
+void Quarantines::on_members(Instant now, NodeIndex node, Membership marker, Instant asked) {
+  sets_.on_marker(asked, node, std::move(marker));
   follow_members(now);
 }
 
 /// Whatever was replaced may have confirmed leases until now. So the new member waits from now on,
-/// for however long it has stood there without a marker.
+/// for however long it has stood there without a marker. And of which members a node is that has no
+/// marker is said by those that were asked since: this client may have been cut off while they
+/// changed, and of a quorum that showed them one after the other some may have lost theirs.
 void Quarantines::follow_members(Instant now) {
   const auto& known = sets_.known();
-  if (!known || known == followed_) return;
-  followed_ = known;
-  for (Node& state : nodes_) {
+  const bool are_new = known && known != followed_;
+  if (are_new) followed_ = known;
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    Node& state = nodes_[node];
     if (!state.suspect_since) continue;
+    const bool are_read = state.reads_members && sets_.is_read_anew(*state.suspect_since);
+    if (!are_new && !are_read) continue;
     state.suspect_since = now;
     state.votes_from = now + quarantine_;
+    require_reading(node, are_new);
   }
+}
+
+void Quarantines::require_reading(NodeIndex node, bool required) {
+  nodes_[node].reads_members = required && !sets_.has_marker(node);
 }
 
 void Quarantines::forget(NodeIndex node) {
@@ -93,32 +103,35 @@ void Quarantines::forget(NodeIndex node) {
   nodes_[node] = {};
 }
 
-void Quarantines::on_pending_marker(Instant now, NodeIndex node, std::string id) {
+void Quarantines::on_pending_marker(Instant now, NodeIndex node, std::string id, Instant asked) {
   Node& state = nodes_[node];
   const std::string seen = std::exchange(state.pending, std::move(id));
   if (rules::has_forgotten_again(seen, state.pending)) state.suspect_since.reset();
-  on_no_marker(now, node);
+  on_no_marker(now, node, asked);
 }
 
-void Quarantines::on_no_marker(Instant now, NodeIndex node) {
-  sets_.on_marker(node, std::nullopt);
-  suspect(now, nodes_[node]);
+void Quarantines::on_no_marker(Instant now, NodeIndex node, Instant asked) {
+  sets_.on_marker(asked, node, std::nullopt);
+  suspect(now, node);
+  follow_members(now);
 }
 
 void Quarantines::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply) {
   const auto* const why = std::get_if<Unavailable>(&reply);
   if (why == nullptr) return;
   if (why->cause == Cause::marker_missing && quarantine_ != Duration::zero()) {
-    on_no_marker(now, node);
+    on_no_marker(now, node, Instant::min());
   }
   const bool by_node = why->delivery == Delivery::refused;
-  if (by_node && why->cause == Cause::incompatible) sets_.on_refused(node);
+  if (by_node && why->cause == Cause::incompatible) sets_.on_refused(now, node);
 }
 
-void Quarantines::suspect(Instant now, Node& state) {
+void Quarantines::suspect(Instant now, NodeIndex node) {
+  Node& state = nodes_[node];
   if (state.suspect_since) return;
   state.suspect_since = rules::quarantined_from(now, state.up_since, state.durable, quarantine_);
   state.votes_from = *state.suspect_since + quarantine_;
+  require_reading(node, true);
   next_look_ = std::min(next_look_, now);
 }
 
@@ -148,12 +161,21 @@ void Quarantines::on_deadline(Instant now, Outbox& out) {
   if (now < next_look_) return;
   next_look_ = never;
   if (quarantine_ == Duration::zero()) return look_for_markers(now, out);
+  follow_members(now);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const Node& state = nodes_[node];
     if (!state.suspect_since) continue;
-    auto marker = now >= state.votes_from ? sets_.membership_of(node) : std::nullopt;
+    if (state.reads_members) read_members(*state.suspect_since, out);
+    const bool is_over = now >= state.votes_from && !state.reads_members;
+    auto marker = is_over ? sets_.membership_of(node) : std::nullopt;
     out.put(TendMarker{node, marker.has_value(), marker.value_or(Membership()), state.pending});
     next_look_ = now + between_looks;
+  }
+}
+
+void Quarantines::read_members(Instant since, Outbox& out) const {
+  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (sets_.has_marker(node) && !sets_.was_asked(node, since)) out.put(ReadMembers{node});
   }
 }
 

@@ -28,10 +28,10 @@ class Quarantines {
   void on_sign_of_life(Instant now, NodeIndex node);
   /// The node has a marker, which says this.
   void on_marker(Instant now, NodeIndex node, Membership marker = {});
-  /// The marker that it had all the time says this by now.
-  void on_members(Instant now, NodeIndex node, Membership marker);
+  /// The marker that it had all the time says this by now, to a question of that time.
+  void on_members(Instant now, NodeIndex node, Membership marker, Instant asked);
   /// The node has no marker, and is pending with this id, which is lost with the rest of its data.
-  void on_pending_marker(Instant now, NodeIndex node, std::string id);
+  void on_pending_marker(Instant now, NodeIndex node, std::string id, Instant asked);
 
   void on_down(NodeIndex node) { sets_.on_down(node); }
   /// See SetMembership.
@@ -58,17 +58,20 @@ class Quarantines {
     Instant seen_at = Instant::min();
     std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen at
                                            // this time
+    bool reads_members = false;            // before it waits
     std::string run;
     std::string pending;  // the id that was seen last
     bool durable = true;
     bool promoted = false;
   };
 
-  void on_no_marker(Instant now, NodeIndex node);
+  void on_no_marker(Instant now, NodeIndex node, Instant asked);
   void follow_members(Instant now);
-  void suspect(Instant now, Node& state);
+  void suspect(Instant now, NodeIndex node);
   void trust(Node& state) const;
 
+  void require_reading(NodeIndex node, bool required);
+  void read_members(Instant since, Outbox& out) const;
   void look_for_markers(Instant now, Outbox& out);
 
   Duration quarantine_;       // zero: off

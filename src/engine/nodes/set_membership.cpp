@@ -12,20 +12,40 @@ SetMembership::SetMembership(const Config& config)
       addresses_(config.addresses),
       wants_markers_(config.quarantine),
       markers_(config.nodes),
+      lost_(config.nodes),
+      asked_(config.nodes, Instant::min()),
       removed_by_(config.nodes),
       member_ids_(config.nodes) {
   addresses_.resize(nodes_);
 }
 
-void SetMembership::on_marker(NodeIndex node, std::optional<Membership> marker) {
+void SetMembership::on_marker(Instant asked, NodeIndex node, std::optional<Membership> marker) {
   seen_.insert(node);
   unreached_.erase(node);
+  asked_[node] = std::max(asked_[node], asked);
+  if (marker) {
+    lost_[node].reset();
+  } else if (markers_[node]) {
+    lost_[node] = std::move(markers_[node]);
+  }
   markers_[node] = std::move(marker);
   judge();
 }
 
-void SetMembership::on_refused(NodeIndex node) {
-  if (!wants_markers_) on_marker(node, Membership());
+void SetMembership::on_refused(Instant now, NodeIndex node) {
+  if (!wants_markers_) on_marker(now, node, Membership());
+}
+
+bool SetMembership::is_read_anew(Instant since) const {
+  std::uint32_t showing = 0;
+  std::uint32_t knowing = 0;
+  for (NodeIndex node = 0; known_ && node < nodes_; ++node) {
+    const auto& shown = last_shown(node);
+    if (!was_asked(node, since) || !shown || shown->configuration != *known_) continue;
+    ++knowing;
+    showing += markers_[node] ? 1 : 0;
+  }
+  return showing >= quorum_of(nodes_) || knowing == nodes_;
 }
 
 const std::string* SetMembership::named_by(NodeIndex node) const {
@@ -43,13 +63,15 @@ std::uint32_t SetMembership::shown(const SetConfiguration& configuration) const 
   }));
 }
 
-/// A node that lost its marker, perhaps without its locks, is of the members that were known last.
+/// What a node confirmed before it lost its marker it confirmed as what it showed then; if it
+/// showed nothing, as one of the members that were known last.
 bool SetMembership::removes(NodeIndex other, NodeIndex node) const {
-  if (!markers_[other] || (!markers_[node] && !known_)) return false;
-  const SetConfiguration& later = markers_[other]->configuration;
-  const SetConfiguration& its = markers_[node] ? markers_[node]->configuration : *known_;
-  const std::string& id = markers_[node] ? markers_[node]->id : member_ids_[node];
-  return later.follows(its) && !id.empty() && !later.has(id);
+  const auto& shown = last_shown(other);
+  const auto& before = last_shown(node);
+  if (!shown || (!before && !known_)) return false;
+  const SetConfiguration& its = before ? before->configuration : *known_;
+  const std::string& id = before ? before->id : member_ids_[node];
+  return shown->configuration.follows(its) && !id.empty() && !shown->configuration.has(id);
 }
 
 SetMembership::Conflict SetMembership::conflict_in(NodeSet nodes) const {
@@ -89,11 +111,12 @@ void SetMembership::judge() {
   note_members();
   const SetConfiguration* first = nullptr;
   changing_ = false;
-  for (const auto& marker : markers_) {
-    if (!marker) continue;
-    if (first == nullptr) first = &marker->configuration;
-    changing_ = changing_ || marker->configuration != *first;
-    changing_ = changing_ || (known_ && marker->configuration.follows(*known_));
+  for (NodeIndex node = 0; node < nodes_; ++node) {
+    const auto& shown = last_shown(node);
+    if (!shown) continue;
+    if (first == nullptr) first = &shown->configuration;
+    changing_ = changing_ || shown->configuration != *first;
+    changing_ = changing_ || (known_ && shown->configuration.follows(*known_));
   }
   for (NodeIndex node = 0; node < nodes_; ++node) {
     removed_by_[node] = {};
@@ -117,9 +140,9 @@ void SetMembership::judge() {
 }
 
 /// The configuration that a quorum of the nodes shows, or showed last if no marker contradicts it
-/// (a majority may have lost its data since). A client that never saw one believes the markers that
-/// are left if all nodes were seen and none contradicts.
+/// (a majority may have lost its data since).
 const SetConfiguration* SetMembership::configuration() const {
+  if (!known_) return nullptr;
   const auto contradicts = [this](const SetConfiguration& configuration) {
     return std::ranges::any_of(markers_, [&](const auto& marker) {
       return marker && marker->configuration != configuration;
@@ -128,12 +151,8 @@ const SetConfiguration* SetMembership::configuration() const {
   const auto is_later = [this](const auto& marker) {
     return marker && marker->configuration.follows(*known_);
   };
-  if (known_ && std::ranges::any_of(markers_, is_later)) return nullptr;
-  if (known_ && (shown(*known_) >= quorum_of(nodes_) || !contradicts(*known_))) return &*known_;
-  if (known_ || seen_ != NodeSet::first(nodes_)) return nullptr;
-  const auto left = std::ranges::find_if(markers_, [](const auto& it) { return it.has_value(); });
-  if (left == markers_.end() || contradicts((*left)->configuration)) return nullptr;
-  return &(*left)->configuration;
+  if (std::ranges::any_of(markers_, is_later)) return nullptr;
+  return shown(*known_) >= quorum_of(nodes_) || !contradicts(*known_) ? &*known_ : nullptr;
 }
 
 bool SetMembership::contradicts(NodeIndex node, NodeSet counted) const {
@@ -197,6 +216,8 @@ void SetMembership::forget(NodeIndex node) {
   seen_.erase(node);
   unreached_.erase(node);
   markers_[node].reset();
+  lost_[node].reset();
+  asked_[node] = Instant::min();
   judge();
 }
 

@@ -23,14 +23,14 @@ class SetMembership {
  public:
   explicit SetMembership(const Config& config);
 
-  /// The marker that a new connection shows; none: no marker.
-  void on_marker(NodeIndex node, std::optional<Membership> marker);
+  /// The marker that the node shows to a question of this time; none: no marker.
+  void on_marker(Instant asked, NodeIndex node, std::optional<Membership> marker);
   /// It cannot be reached now.
   void on_down(NodeIndex node) {
     if (!seen(node)) unreached_.insert(node);
   }
   /// The node refused an acquire because of a marker that this client does not expect.
-  void on_refused(NodeIndex node);
+  void on_refused(Instant now, NodeIndex node);
 
   /// What the node's marker says, or is to say if it has none and stands at a member's address.
   /// Nothing if it is no member of the set, as far as this client knows.
@@ -45,6 +45,14 @@ class SetMembership {
     return wants_markers_ && !set_ && some_seen;
   }
   [[nodiscard]] bool seen(NodeIndex node) const { return seen_.contains(node); }
+  [[nodiscard]] bool has_marker(NodeIndex node) const { return markers_[node].has_value(); }
+  /// Whether the node was asked for its marker then, or later.
+  [[nodiscard]] bool was_asked(NodeIndex node, Instant since) const {
+    return asked_[node] >= since;
+  }
+  /// Whether the members are known as they were then, or later: a quorum that was asked since then
+  /// shows them; or all nodes were asked, and each shows them or did before it lost its marker.
+  [[nodiscard]] bool is_read_anew(Instant since) const;
   /// Whether nodes show different members of one set: a change is on its way, or was interrupted.
   [[nodiscard]] bool is_changing() const { return changing_; }
   /// The nodes that show earlier members of this node's set, and are none of its later ones: their
@@ -96,6 +104,9 @@ class SetMembership {
   /// How many nodes' markers name this set, or show this configuration.
   [[nodiscard]] std::uint32_t named(const std::string& set) const;
   [[nodiscard]] std::uint32_t shown(const SetConfiguration& configuration) const;
+  [[nodiscard]] const std::optional<Membership>& last_shown(NodeIndex node) const {
+    return markers_[node] ? markers_[node] : lost_[node];
+  }
   [[nodiscard]] bool removes(NodeIndex other, NodeIndex node) const;
   void note_members();
   [[nodiscard]] bool has_place(NodeIndex node, const SetConfiguration& its) const;
@@ -107,6 +118,8 @@ class SetMembership {
   std::vector<std::string> addresses_;
   bool wants_markers_;
   std::vector<std::optional<Membership>> markers_;
+  std::vector<std::optional<Membership>> lost_;  // what nodes without a marker showed before
+  std::vector<Instant> asked_;
   std::vector<NodeSet> removed_by_;
   std::vector<std::string> member_ids_;    // of the members that the nodes are, or were at last
   std::optional<std::string> set_;         // by the latest quorum

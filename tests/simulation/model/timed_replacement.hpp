@@ -18,8 +18,8 @@ constexpr std::array<Small, 2> each_client{0, 1};
 constexpr Small places = 3;
 constexpr Small quorum = 2;
 constexpr Small lease = 2;
-// What a client was shown: an epoch, 1 or 2; or for how many steps it has waited without a marker.
-enum Shown : Small { unseen = 0, no_marker = 3, has_waited = no_marker + lease };
+// What a client was shown: an epoch, 1 or 2; or no marker, and for how many steps it has waited.
+enum Shown : Small { unseen = 0, no_marker = 3, waits, has_waited = waits + lease };
 enum Late : Small { nothing, request, answer };
 enum OldNode : Small { runs, stopped, is_over = stopped + lease, vouched };
 
