@@ -90,7 +90,7 @@ struct NodeVote {
 };
 
 /// A failed operation: what failed, in words, and how each node voted (empty where no node was
-/// asked).
+/// asked, or a call that waits ended between two attempts).
 struct Error {
   Errc code{};                  ///< to branch on
   std::string message;          ///< a sentence to show

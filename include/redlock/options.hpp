@@ -243,8 +243,8 @@ struct AcquireOptions {
   std::optional<std::chrono::milliseconds> lease{};
   Renewal renewal = Renewal::when_no_lease_given;  ///< whether the watchdog renews the lease
   /// How long to keep trying while others hold the lock. Zero: one attempt. `forever`: no end. An
-  /// attempt that is under way when this time ends is still decided, which takes one node timeout
-  /// at most; set `deadline` too where that is too long.
+  /// attempt that is under way when this time ends is still decided, which takes two node timeouts
+  /// at most (the votes, and the token); set `deadline` too where that is too long.
   std::chrono::milliseconds wait{0};
   /// The call ends by this moment, whatever the other options say.
   std::optional<BootClock::time_point> deadline{};

@@ -129,6 +129,7 @@ void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                            Duration uncertainty) {
   unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
   acquirer_.floors().on_node_clock(now, node, unix_us);
+  acquirer_.on_round_trip(node, 2 * uncertainty);
   quarantines_.on_sign_of_life(now, node);
   if (!rules::clocks_are_watched()) return;
   const auto found = clocks_.on_reading(now, node, unix_us, uncertainty);

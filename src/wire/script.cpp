@@ -83,11 +83,12 @@ std::string_view manner(const CallContext& context) {
   return context.subscribed ? "w" : "p";
 }
 
-/// How long the call has waited, and its turns. A waiter that polls may come as late as it asks.
+/// How long the call has waited, and its turns. A waiter that polls asks 60 ms after an answer, at
+/// the latest: that much longer than the shortest turn.
 void waited_and_turn(CommandWriter& out, const CallContext& context, const Place& place) {
-  constexpr std::chrono::milliseconds between_polls(60);
+  constexpr std::chrono::milliseconds comes_later(40);
   auto turn = std::chrono::ceil<std::chrono::milliseconds>(place.turn);
-  if (!context.subscribed) turn = std::max(turn, between_polls);
+  if (!context.subscribed) turn += comes_later;
   out.number(whole_us(place.waited)).number(static_cast<std::uint64_t>(turn.count()));
 }
 

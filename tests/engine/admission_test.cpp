@@ -100,6 +100,17 @@ TEST_CASE("a repeated attempt that waits for room ends with the waiting time") {
   CHECK(rig.failure(waiting) == Errc::timed_out);
 }
 
+TEST_CASE("a call that gave votes back, and waits for room, ends with its waiting time") {
+  Rig rig = narrow(1);
+  const auto waiting = rig.acquire(Rig::waiting(200ms, true));
+  rig.answer(0, Granted{7});
+  rig.answer({1, 2}, Refused{});
+  rig.advance(1ms);
+  rig.acquire();  // takes the room while the first pauses
+  CHECK(rig.ends_after(199ms, waiting));
+  CHECK(rig.failure(waiting) == Errc::timed_out);
+}
+
 TEST_CASE("renewals, releases and repetitions wait for no room") {
   Rig rig = narrow(1);
   const auto lease = rig.lease_on_all(Rig::renewed());

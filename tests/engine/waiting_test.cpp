@@ -239,6 +239,20 @@ TEST_CASE("where a holder lacks some nodes a waiter asks ever more seldom until 
   }
 }
 
+TEST_CASE("a node's silence is remembered also where the attempt waits on") {
+  Waiter rig;
+  rig.refuse({0, 1, 2, 3});
+  rig.advance(251ms);
+  auto what = in_order(60s);
+  what.name = std::make_shared<const std::string>("another");
+  rig.acquire(std::move(what));
+  rig.refuse({0, 1, 2, 3});
+  rig.advance(990ms);
+  CHECK(rig.asked_count(0) == 0);
+  rig.advance(15ms);  // a second after both were refused by all that can be waited for
+  CHECK(rig.asked_count(0) == 2);
+}
+
 TEST_CASE("a node's silence is remembered from one attempt to the next") {
   Waiter rig;
   rig.advance(1ms);
@@ -439,6 +453,8 @@ TEST_CASE("a call that gave way and ends leaves no line in which another of its 
   rig.take_all();
   rig.advance(160ms);
   rig.refuse(all);
+  rig.advance(0ms);
+  rig.refuse(all);  // it asks once more, as its turns were to be shorter than that takes
   rig.advance(200ms);
   REQUIRE(rig.ended(first));
   CHECK_FALSE(rig.ended(second));
@@ -481,6 +497,39 @@ TEST_CASE("a turn is asked for that is twice as long as a quorum's answers take"
     CHECK(rig.releases(0) == 0);
     rig.advance(21ms);
     CHECK(rig.releases(0) == 1);
+  }
+}
+
+TEST_CASE("the first turn is as long as the way takes, as far as that is known") {
+  Crowd rig;
+  SUBCASE("from the handshakes") {
+    for (NodeIndex node = 0; node < 5; ++node) rig.read_clock(node, 0ms, 30ms);
+    rig.acquire(in_order(60s));
+  }
+  SUBCASE("from the first answers: it asks once more, and once only") {
+    rig.acquire(in_order(60s));
+    rig.advance(60ms);
+    rig.refuse(all);
+    rig.advance(0ms);
+  }
+  REQUIRE(rig.asked_in_all() == 5);
+  CHECK(rig.oldest<AcquireCommand>(0).place.turn == 120ms);
+  rig.refuse(all);
+  rig.advance(900ms);
+  CHECK(rig.asked_in_all() == 0);
+}
+
+TEST_CASE("a waiter keeps its place while it waits for a node that does not answer") {
+  Crowd rig({.node_timeout = 5s});
+  rig.acquire(in_order(60s));
+  rig.refuse({0, 1, 2, 3});
+  rig.take(4);
+  for (int i = 0; i < 3; ++i) {
+    rig.advance(980ms);
+    CHECK(rig.asked_in_all() == 0);
+    rig.advance(20ms);
+    CHECK(rig.asked_in_all() == 4);
+    rig.refuse({0, 1, 2, 3});
   }
 }
 
@@ -1053,6 +1102,23 @@ TEST_CASE("wake-ups that lead to locks are heeded however many there are") {
     rig.answer(all, Granted{7});
     rig.drop(rig.grant_of(id));
     rig.answer_acquires(NotHeld{});
+  }
+}
+
+TEST_CASE("wake-ups of calls that have not asked yet are heeded however many there are") {
+  Crowd rig;
+  RequestId first = rig.acquire(in_order(60s));
+  const RequestId line = first;
+  rig.refuse(all);
+  for (std::size_t i = 0; i < 2 * WakeAllowance::for_all; ++i) {
+    const auto second = rig.acquire(in_order(60s));
+    for (const NodeIndex node : {0U, 1U, 2U}) rig.wake(node, line);
+    rig.advance(0ms);
+    REQUIRE(rig.asked_in_all() == 5);
+    rig.answer_acquires(Granted{.token = 7, .next_place = 1});
+    rig.drop(rig.grant_of(first));
+    rig.answer_acquires(NotHeld{});
+    first = second;
   }
 }
 

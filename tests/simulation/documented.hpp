@@ -33,8 +33,9 @@ inline constexpr std::chrono::milliseconds longest_turn{500};
 inline constexpr Duration between_questions = std::chrono::seconds(1);
 
 /// docs/waiting.md, "Nothing left behind": a node forgets a waiter so long after its last question;
-/// one that polls in a tenth of that.
+/// one that polls in a tenth of that, or three times its turn.
 inline constexpr std::chrono::milliseconds waiter_forgotten_within{2'500};
+inline constexpr auto poller_forgotten_within = 3 * longest_turn;
 /// The dead waiters that one call passes over.
 inline constexpr std::size_t passed_over = 64;
 

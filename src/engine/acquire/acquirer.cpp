@@ -114,10 +114,7 @@ NodeSet Acquirer::silent_nodes() {
 bool Acquirer::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   const bool answered = !std::holds_alternative<Unavailable>(reply);
   if (answered) silent_.erase(node);
-  // What comes after the node timeout is too late to count: no turn need be as long as that.
-  if (answered && tag.kind == Tag::Kind::acquire) {
-    round_trips_.add(node, std::min(now - tag.sent, electorate_.node_timeout()));
-  }
+  if (answered && tag.kind == Tag::Kind::acquire) on_round_trip(node, now - tag.sent);
   Attempt* const attempt = attempts_.find(tag.grant);
   if (attempt == nullptr) {
     if (tag.kind == Tag::Kind::acquire) departed(now, node, tag, reply);
@@ -129,6 +126,11 @@ bool Acquirer::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply
   if (again) ask(now, call, *attempt, NodeSet::of(node));
   after_input(now, tag.grant);
   return true;
+}
+
+/// What comes after the node timeout is too late to count: no turn need be as long as that.
+void Acquirer::on_round_trip(NodeIndex node, Duration took) {
+  round_trips_.add(node, std::min(took, electorate_.node_timeout()));
 }
 
 void Acquirer::node_ran_ahead(NodeIndex node, Duration by) {
@@ -180,6 +182,8 @@ void Acquirer::after_input(Instant now, GrantId grant) {
   switch (call.follow(now, attempt, round_trips_.of(electorate_.quorum()), random_)) {
     case Acquisition::Step::rests:
       ++idle_;
+      silent_ = silent_ | attempt.silent();
+      if (turn_is_too_short(attempt)) call.asks_now(now);
       tell_that_it_waits(now, call, attempt, first);
       break;
     case Acquisition::Step::asks:
@@ -219,8 +223,8 @@ void Acquirer::finish_attempt(Instant now, Attempt attempt) {
   out_.put(AttemptDecided{attempt.plan().name, failure,
                           won ? attempt.take_ballots() : attempt.ballots(),
                           now - attempt.started()});
-  if (won) return succeed(now, std::move(attempt));
   silent_ = silent_ | attempt.silent();
+  if (won) return succeed(now, std::move(attempt));
   auto final = call.on_failure(now, attempt, random_);
   if (final) return end(now, request, std::move(*final));
   if (call.in_line() && failure != Errc::contended) return give_way(now, call, attempt);
@@ -247,7 +251,7 @@ void Acquirer::succeed(Instant now, Attempt attempt) {
                   AcquireSucceeded{plan.grant, plan.owner, attempt.token(), lease.valid_until(),
                                    lease.loss_deadline(), lease.key()}});
   out_.put(WaitEnded{plan.grant, plan.name, attempt.token(), now - call.began()});
-  if (call.has_rested()) wakes_.won();
+  if (call.was_woken()) wakes_.won();
   if (call.in_line()) return hand_place_on(now, call, attempt);
   Lines* const lines = lines_of(what);
   const auto next = lines != nullptr ? lines->leave(what.name, plan.request) : std::nullopt;
@@ -342,6 +346,12 @@ void Acquirer::leave(Instant now, const Name& name, std::uint64_t line, Acquisit
 
 Duration Acquirer::length_of_turn() const {
   return rules::length_of_turn(round_trips_.of(electorate_.quorum()));
+}
+
+/// Whether the nodes were told of turns that are far too short, before it was known how far away
+/// they are: a lock would be kept for this client in vain.
+bool Acquirer::turn_is_too_short(const Attempt& attempt) const {
+  return attempt.standing().line != 0 && 3 * attempt.standing().turn < 2 * length_of_turn();
 }
 
 /// A node that granted has stood the client there for the next call, if one was named to it, or
@@ -474,12 +484,13 @@ std::optional<RequestId> Acquirer::successor_at_once(Instant now, const Attempt&
 void Acquirer::give_way(Instant now, Acquisition& call, const Attempt& attempt) {
   const Name& name = call.what().name;
   const std::uint64_t line = ordered_.number(name);
-  NodeSet left = call.leave_nodes();
   const bool at_once = successor_at_once(now, attempt).has_value();
-  if (at_once) left = left - attempt.granted();
-  leave(now, name, line, nullptr, left);
   const bool too_late = attempt.failure() == Errc::too_late;
   const auto first = too_late ? next_to_ask(now, name) : ordered_.first(name, 1);
+  if (first) calls_.find(*first)->comes_behind_questions_of(call);
+  NodeSet left = call.leave_nodes();
+  if (at_once) left = left - attempt.granted();
+  leave(now, name, line, nullptr, left);
   if (first && rules::failed_call_gives_way()) {
     const Instant comes_again = call.deadline();
     ordered_.bring_forward(name, *first);

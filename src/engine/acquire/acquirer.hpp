@@ -39,6 +39,8 @@ class Acquirer {
 
   /// False if it is not about an attempt under way.
   bool on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
+  /// The node answered something after this time.
+  void on_round_trip(NodeIndex node, Duration took);
   void node_ran_ahead(NodeIndex node, Duration by);
   void node_removed(NodeIndex node);
   void on_node_up(Instant now, NodeIndex node);
@@ -89,6 +91,7 @@ class Acquirer {
   [[nodiscard]] bool held_without(Instant now, GrantId grant, NodeIndex node);
   void overtake_pause(Instant now, const Name& name);
   [[nodiscard]] Duration length_of_turn() const;
+  [[nodiscard]] bool turn_is_too_short(const Attempt& attempt) const;
   void leave(Instant now, const Name& name, std::uint64_t line, Acquisition* next, NodeSet nodes);
   /// The call has the lock: the next one of its line has its place where nodes were told so.
   void hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt);

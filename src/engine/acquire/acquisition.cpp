@@ -106,6 +106,7 @@ bool Acquisition::earlier_answered(NodeIndex node, GrantId grant) {
 
 void Acquisition::attempt_begins(GrantId attempt) {
   state_ = Asking{attempt};
+  attempted_ = true;
   rested_ = false;
   for (Node& node : nodes_) node.forget();
 }
@@ -142,6 +143,7 @@ bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Att
   const Instant when = later ? now + after + random_between({}, 2 * spread, random) : now;
   if (auto* entering = std::get_if<Entering>(&state_)) {
     entering->ask_by = std::min(entering->ask_by, when);
+    woken_ = true;
     return false;  // by the timer, which is due
   }
   if (auto* pausing = std::get_if<Pausing>(&state_)) {
@@ -149,11 +151,13 @@ bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Att
     if (later || !pausing->keeps_places || pausing->gave_back.contains(node)) return false;
     rounds_in_vain_ = 0;
     pausing->until = now;
+    woken_ = true;
     return false;
   }
   if (attempt == nullptr || attempt->phase() != Attempt::Phase::voting || !still_waits())
     return false;
   Node& at = nodes_[node];
+  woken_ = true;
   at.wake_at = later ? when : never;
   if (later) {
     at.place = 1;  // behind the one whose turn it is
@@ -207,7 +211,9 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
                        std::ranges::any_of(nodes_, &Node::has_it_in_line);
     if (polls && ask_at == never) ask_at = now + between_polls(random);
   } else if (attempt.tally().pending() > 0) {
-    state_ = Asking{grant};
+    if (!is<Asking>()) state_ = Asking{grant};
+    Instant& ask_at = std::get<Asking>(state_).ask_at;
+    if (ask_at == never) ask_at = now + refresh;
   } else if (!was_idle) {
     state_ = Idle{grant, ask_again_at(now, random)};
     rested_ = true;
@@ -266,11 +272,11 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
   return final;
 }
 
-/// The first attempt, which others may delay, is made whatever the waiting time.
+/// The first attempt of all, which others may delay, is made whatever the waiting time.
 Instant Acquisition::ends_at() const {
   const bool asks = attempt() != 0;
   if (is<Local>() || (asks && still_waits())) return schedule_.waits_until();
-  const bool first_to_come = is<AwaitingRoom>() && !schedule_.has_failed();
+  const bool first_to_come = is<AwaitingRoom>() && !attempted_;
   return asks || first_to_come ? what_.deadline : schedule_.waits_until();
 }
 
@@ -282,6 +288,7 @@ Instant Acquisition::deadline() const {
   if (const auto* pausing = std::get_if<Pausing>(&state_)) return std::min(first, pausing->until);
   if (attempt() == 0 || !still_waits()) return first;
   if (const auto* idle = std::get_if<Idle>(&state_)) first = std::min(first, idle->ask_at);
+  if (const auto* asking = std::get_if<Asking>(&state_)) first = std::min(first, asking->ask_at);
   const auto* const gathering = std::get_if<Gathering>(&state_);
   if (gathering != nullptr && !gathering->over)
     first = std::min({first, gathering->gather_until, gathering->ask_at});
@@ -298,6 +305,10 @@ bool Acquisition::ask_due(Instant now) {
   }
   if (auto* idle = std::get_if<Idle>(&state_); idle != nullptr && now >= idle->ask_at) {
     idle->ask_at = never;
+    due = true;
+  }
+  if (auto* asking = std::get_if<Asking>(&state_); asking != nullptr && now >= asking->ask_at) {
+    asking->ask_at = now + refresh;
     due = true;
   }
   if (auto* gathering = std::get_if<Gathering>(&state_); gathering != nullptr) {

@@ -45,9 +45,11 @@ class Acquisition {
     bool keeps_places = false;
     NodeSet gave_back{};
   };
-  /// An attempt asks nodes, or settles the token.
+  /// An attempt asks nodes, or settles the token. A node that is waited for may take so long that
+  /// those which have refused would forget the waiter: it asks them again.
   struct Asking {
     GrantId attempt = 0;
+    Instant ask_at = never;
   };
   /// No vote is pending or granted; silent nodes may still owe an answer. The attempt waits for its
   /// turn, until then at the latest.
@@ -147,6 +149,10 @@ class Acquisition {
   Step follow(Instant now, const Attempt& attempt, Duration round_trip, RandomSource& random);
   /// Whether the attempt, which cannot win by what is known, waits for nodes to answer otherwise.
   [[nodiscard]] bool may_wait(Instant now, const Attempt& attempt) const;
+  /// It is idle, and asks again now.
+  void asks_now(Instant now) { std::get<Idle>(state_).ask_at = now; }
+  /// Whether a node's message made it ask.
+  [[nodiscard]] bool was_woken() const { return woken_; }
   /// Whether the attempt under way was idle at some time.
   [[nodiscard]] bool has_rested() const { return rested_; }
 
@@ -159,7 +165,7 @@ class Acquisition {
 
   [[nodiscard]] Instant deadline() const;
   /// The time given is over: that for waiting; the call's deadline once only the attempt under way
-  /// is to be decided, or for a first attempt that waits for room.
+  /// is to be decided, or for the first attempt of all if that waits for room.
   [[nodiscard]] bool over(Instant now) const { return now >= ends_at(); }
   /// Whether its attempt asks all nodes now: by a timer, or because another waiter's turn is over.
   [[nodiscard]] bool ask_due(Instant now);
@@ -215,7 +221,9 @@ class Acquisition {
   std::vector<Node> nodes_;  // of one in line
   std::optional<std::uint32_t> told_place_;
   std::uint32_t rounds_in_vain_ = 0;
+  bool attempted_ = false;
   bool rested_ = false;
+  bool woken_ = false;
   bool last_attempt_ = false;
 };
 
