@@ -348,10 +348,13 @@ Duration Acquirer::length_of_turn() const {
   return rules::length_of_turn(round_trips_.of(electorate_.quorum()));
 }
 
-/// Whether the nodes were told of turns that are far too short, before it was known how far away
-/// they are: a lock would be kept for this client in vain.
+/// Whether the nodes were told of the shortest turns, before it was known how far away they are: a
+/// lock would be kept for this client in vain. Others are good enough until it asks again; where
+/// nodes are slow for a while nobody asks more for that.
 bool Acquirer::turn_is_too_short(const Attempt& attempt) const {
-  return attempt.standing().line != 0 && 3 * attempt.standing().turn < 2 * length_of_turn();
+  const auto& told = attempt.standing();
+  const Duration shortest = rules::length_of_turn({});
+  return told.line != 0 && told.turn == shortest && 2 * length_of_turn() > 3 * shortest;
 }
 
 /// A node that granted has stood the client there for the next call, if one was named to it, or

@@ -37,9 +37,13 @@ void SetMembership::on_refused(Instant now, NodeIndex node) {
 }
 
 bool SetMembership::is_read_anew(Instant since) const {
+  if (!known_) {
+    const bool all = std::ranges::all_of(asked_, [&](Instant asked) { return asked >= since; });
+    return all && first_members() != nullptr;
+  }
   std::uint32_t showing = 0;
   std::uint32_t knowing = 0;
-  for (NodeIndex node = 0; known_ && node < nodes_; ++node) {
+  for (NodeIndex node = 0; node < nodes_; ++node) {
     const auto& shown = last_shown(node);
     if (!was_asked(node, since) || !shown || shown->configuration != *known_) continue;
     ++knowing;
@@ -139,10 +143,24 @@ void SetMembership::judge() {
   for (NodeSet& removed : removed_by_) removed = removed - strangers_;
 }
 
+/// What the markers that are left show, if it is one thing, and the first members of a set: they
+/// agreed on it. Of others it is not known whether a quorum ever had them.
+const SetConfiguration* SetMembership::first_members() const {
+  const SetConfiguration* members = nullptr;
+  for (const auto& marker : markers_) {
+    if (!marker) continue;
+    const SetConfiguration& its = marker->configuration;
+    if (its.epoch != 1 || (members != nullptr && *members != its)) return nullptr;
+    members = &its;
+  }
+  return members;
+}
+
 /// The configuration that a quorum of the nodes shows, or showed last if no marker contradicts it
-/// (a majority may have lost its data since).
+/// (a majority may have lost its data since). A client that never saw one believes in the first
+/// members if all nodes were seen.
 const SetConfiguration* SetMembership::configuration() const {
-  if (!known_) return nullptr;
+  if (!known_) return seen_ == NodeSet::first(nodes_) ? first_members() : nullptr;
   const auto contradicts = [this](const SetConfiguration& configuration) {
     return std::ranges::any_of(markers_, [&](const auto& marker) {
       return marker && marker->configuration != configuration;

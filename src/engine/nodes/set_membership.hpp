@@ -51,7 +51,8 @@ class SetMembership {
     return asked_[node] >= since;
   }
   /// Whether the members are known as they were then, or later: a quorum that was asked since then
-  /// shows them; or all nodes were asked, and each shows them or did before it lost its marker.
+  /// shows them; or all nodes were asked, and each shows them or did before it lost its marker, or
+  /// those that have theirs show the first members of a set.
   [[nodiscard]] bool is_read_anew(Instant since) const;
   /// Whether nodes show different members of one set: a change is on its way, or was interrupted.
   [[nodiscard]] bool is_changing() const { return changing_; }
@@ -113,6 +114,7 @@ class SetMembership {
   /// Whether that node has the data of this one, which stands in the other's place.
   [[nodiscard]] bool is_copy(NodeIndex node, NodeIndex other) const;
   [[nodiscard]] const SetConfiguration* configuration() const;
+  [[nodiscard]] const SetConfiguration* first_members() const;
 
   std::uint32_t nodes_;
   std::vector<std::string> addresses_;

@@ -260,16 +260,21 @@ class Model {
   }
 
   /// Whether, since a node was seen without its marker, a quorum was seen to show the members; or
-  /// all nodes were asked once more, and each shows them or did before.
+  /// all nodes were asked once more, and each shows them or did before, or those that have theirs
+  /// show the first ones.
   static bool is_read_anew(const World::Client& its) {
+    if (its.known == 0) return std::ranges::count(its.anew, Small{0}) == 0 && shows_first(its);
     int showing = 0;
     int knowing = 0;
     for (Small place = 0; place < places; ++place) {
-      if (its.anew[place] == 0 || its.known == 0) continue;
+      if (its.anew[place] == 0) continue;
       showing += its.shown[place] == its.known ? 1 : 0;
       knowing += its.shown[place] == its.known || its.before[place] == its.known ? 1 : 0;
     }
     return showing >= quorum || knowing == places;
+  }
+  static bool shows_first(const World::Client& its) {
+    return std::ranges::count(its.shown, 1) > 0 && std::ranges::count(its.shown, 2) == 0;
   }
   /// Of which epoch a client gives a node its marker back, see SetMembership::configuration.
   [[nodiscard]] Small configuration(const World::Client& its) const {
@@ -277,8 +282,7 @@ class Model {
     const auto later = std::ranges::count(its.shown, 2);
     if (its.known == 1) return later == 0 ? 1 : 0;
     if (its.known == 2) return later >= quorum || former == 0 ? 2 : 0;
-    if (std::ranges::count(its.shown, Small{unseen}) != 0 || (former != 0 && later != 0)) return 0;
-    return former != 0 ? 1 : later != 0 ? 2 : 0;
+    return std::ranges::count(its.shown, Small{unseen}) == 0 && shows_first(its) ? 1 : 0;
   }
 
   /// Each state on a line, see World. Clients may have changed names from one to the next.
