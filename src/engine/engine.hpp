@@ -106,6 +106,10 @@ class Engine {
     quarantines_.on_members(now, node, std::move(marker), asked);
     follow_members();
   }
+  /// The node has lost its marker, to a question of that time.
+  void on_no_marker(Instant now, NodeIndex node, Instant asked) {
+    quarantines_.on_no_marker(now, node, asked);
+  }
   /// The node has no marker, to a question of that time. This id is lost with the rest of the
   /// node's data.
   void on_pending_marker(Instant now, NodeIndex node, std::string id, Instant asked) {

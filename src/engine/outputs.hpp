@@ -44,7 +44,7 @@ struct TendMarker {
   std::string pending = {};  ///< the id that the node must still have
 };
 
-/// The node's marker is to be read once more: on_members().
+/// The node's marker is to be read once more: on_members(), or on_no_marker().
 struct ReadMembers {
   NodeIndex node = 0;
 };

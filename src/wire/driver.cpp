@@ -16,6 +16,11 @@ using std::chrono::milliseconds;
 
 namespace {
 
+bool is_no_key(const Value& fields) {
+  const auto* const list = std::get_if<std::vector<Value>>(&fields.data);
+  return list != nullptr && list->empty();
+}
+
 DriverConfig completed(DriverConfig config) {
   config.engine.nodes = static_cast<std::uint32_t>(config.nodes.size());
   for (const NodeAddress& node : config.nodes) config.engine.addresses.push_back(node.address);
@@ -231,6 +236,8 @@ void Driver::read_members(Instant now, NodeIndex node) {
           const bool of_this_set = before.empty() || before.starts_with(members.set + ":");
           changed = before != members.name() && of_this_set;
           engine().on_members(then, node, std::move(*its), asked);
+        } else if (answer && is_no_key(*answer)) {
+          engine().on_no_marker(then, node, asked);
         } else if (answer && !refused_by_members_[node].empty()) {
           to_reconnect_.emplace_back(node, "its marker does not agree by now");
         }

@@ -83,10 +83,10 @@ std::string_view manner(const CallContext& context) {
   return context.subscribed ? "w" : "p";
 }
 
-/// How long the call has waited, and its turns. A waiter that polls asks 60 ms after an answer, at
-/// the latest: that much longer than the shortest turn.
+/// How long the call has waited, and its turns. A waiter that polls asks about 60 ms after an
+/// answer, at the latest.
 void waited_and_turn(CommandWriter& out, const CallContext& context, const Place& place) {
-  constexpr std::chrono::milliseconds comes_later(40);
+  constexpr std::chrono::milliseconds comes_later(60);
   auto turn = std::chrono::ceil<std::chrono::milliseconds>(place.turn);
   if (!context.subscribed) turn += comes_later;
   out.number(whole_us(place.waited)).number(static_cast<std::uint64_t>(turn.count()));

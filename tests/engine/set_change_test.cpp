@@ -252,6 +252,23 @@ TEST_CASE("a node that lost its marker waits from when its client has read the m
   CHECK(is_written());
 }
 
+TEST_CASE(
+    "it reads them again when it has learnt of them, as some may have lost theirs meanwhile") {
+  CarefulRig rig(3);
+  const auto is_written = [&rig] { return std::ranges::any_of(rig.tended, &TendMarker::write); };
+  rig.see(2, wiped);
+  rig.see(0, sound);
+  rig.advance(2s);  // node 0 is asked
+  const Membership of_node = rig.shows[0];
+  rig.shows.erase(0);
+  rig.see(1, sound);
+  rig.advance(200s);
+  CHECK_FALSE(is_written());
+  rig.shows[0] = of_node;
+  rig.advance(65s);
+  CHECK(is_written());
+}
+
 TEST_CASE("a client moves on from a node that it never reached, if it knows that it was replaced") {
   CarefulRig rig(3);
   auto members = later;

@@ -509,6 +509,13 @@ TEST_CASE("the first turn is as long as the way takes, as far as that is known")
   SUBCASE("from the first answers: it asks once more, and once only") {
     rig.acquire(in_order(60s));
     rig.advance(60ms);
+    SUBCASE("whichever connections were made meanwhile") {
+      rig.engine.on_node_up(rig.now, 0);
+      for (NodeIndex node = 0; node < 5; ++node) rig.read_clock(node, 0ms, 30ms);
+      rig.engine.on_node_up(rig.now, 1);
+      rig.collect();
+    }
+    SUBCASE("that were there before") {}
     rig.refuse(all);
     rig.advance(0ms);
   }

@@ -35,7 +35,10 @@ inline constexpr Duration between_questions = std::chrono::seconds(1);
 /// docs/waiting.md, "Nothing left behind": a node forgets a waiter so long after its last question;
 /// one that polls in a tenth of that, or three times its turn.
 inline constexpr std::chrono::milliseconds waiter_forgotten_within{2'500};
-inline constexpr auto poller_forgotten_within = 3 * longest_turn;
+[[nodiscard]] constexpr std::int64_t poller_forgotten_within_ms(std::int64_t turn) {
+  return std::max<std::int64_t>(waiter_forgotten_within.count() / 10,
+                                3 * std::min<std::int64_t>(turn, longest_turn.count()));
+}
 /// The dead waiters that one call passes over.
 inline constexpr std::size_t passed_over = 64;
 

@@ -107,7 +107,7 @@ void Invariants::check_line_size(Instant world, std::uint32_t node, std::string_
     return until <= now_ms + length.count() + 2;
   };
   require(soon(records.subscribed_until, waiter_forgotten_within) &&
-              soon(records.polling_until, documented::poller_forgotten_within) &&
+              soon(records.polling_until, waiter_forgotten_within / 10) &&
               soon(records.turn_until, longest_turn),
           "a waiter and a turn end when documents say");
 }

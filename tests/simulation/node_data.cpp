@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "simulation/documented.hpp"
 #include "wire/key_layout.hpp"
 
 namespace redlock::simulation {
@@ -114,9 +115,14 @@ NodeData::LineRecords NodeData::line_records(std::string_view name, std::int64_t
                                   : records.subscribed_until;
     const std::string_view text(value);
     std::int64_t number = 0;
-    if (read(is_turn ? text.substr(space + 1) : text.substr(0, space), number)) {
-      until = std::max(until, number);
+    std::int64_t turn = 0;
+    if (!read(is_turn ? text.substr(space + 1) : text.substr(0, space), number)) continue;
+    // As if all turns were short.
+    if (polls && read(text.substr(space + 3), turn)) {
+      number -=
+          documented::poller_forgotten_within_ms(turn) - documented::poller_forgotten_within_ms(0);
     }
+    until = std::max(until, number);
   }
   return records;
 }

@@ -354,6 +354,21 @@ TEST_CASE("a command that was on its way while new members were read is sent onc
   CHECK(rig.downs.empty());
 }
 
+TEST_CASE("a client that asks for nothing finds out that a node has lost its marker") {
+  DriverRig rig;
+  bool lost = false;
+  rig.node = [&](std::size_t node, const RedisCommand& command) {
+    const bool shows_none = lost && node == 1 && is(command, "HGETALL");
+    return shows_none ? array({}) : member_number(node, command);
+  };
+  rig.pass(5s);
+  CHECK(rig.downs.empty());
+  lost = true;
+  rig.pass(20s);
+  REQUIRE(rig.downs.size() == 1);
+  CHECK(contains(rig.downs[0], "redlock adopt"));
+}
+
 TEST_CASE("a node that shows no marker confirms only as long as it has none") {
   DriverRig rig(false);
   rig.node = [](std::size_t node, const RedisCommand& command) {
@@ -390,7 +405,7 @@ TEST_CASE("a client that asks for nothing finds out that a member was replaced, 
   int epoch = 1;
   rig.node = [&](std::size_t node, const RedisCommand& command) -> std::string {
     if (!is(command, "HGETALL") || epoch == 1) return member_number(node, command);
-    if (node == 1) return array({});  // the new one
+    if (node == 1) return rig.moved.empty() ? member_number(node, command) : array({});
     return marker_of("3", "0=redis://host0:6379 9=redis://host9:6379 2=redis://host2:6379",
                      std::to_string(node), "2");
   };

@@ -66,7 +66,7 @@ TEST_CASE("an acquire says whether it is out of turn, in order, or waits") {
   CHECK(of_acquire(acquire(false, place), context) == Words{""});
   CHECK(of_acquire(acquire(true), context) == Words{"0"});
   CHECK(of_acquire(acquire(true, place), subscribed) == Words{"w", waiter, "1500", "81", ""});
-  CHECK(of_acquire(acquire(true, place), context) == Words{"p", waiter, "1500", "121", ""});
+  CHECK(of_acquire(acquire(true, place), context) == Words{"p", waiter, "1500", "141", ""});
   // A client without an id has no place.
   CHECK(of_acquire(acquire(true, place), {}) == Words{"0"});
   // How long the next call of its client has waited.
@@ -78,10 +78,10 @@ TEST_CASE("an acquire says whether it is out of turn, in order, or waits") {
   CHECK(of_acquire(command, subscribed) == Words{"w", waiter, "1500", "81", "7", "1"});
 }
 
-TEST_CASE("a waiter that polls has a turn for as long as it may pause longer than others") {
+TEST_CASE("a waiter that polls has a turn for as long as it may pause, and its own") {
   auto short_turn = place;
   short_turn.turn = std::chrono::milliseconds(20);
-  CHECK(of_acquire(acquire(true, short_turn), context).at(3) == "60");
+  CHECK(of_acquire(acquire(true, short_turn), context).at(3) == "80");
   CHECK(of_acquire(acquire(true, short_turn), subscribed).at(3) == "20");
 }
 

@@ -101,7 +101,8 @@ void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nod
        .turn = length_of_turn(),
        .next_began = next ? std::optional(calls_.find(*next)->in_line_since()) : std::nullopt,
        .new_at = call.behind_earlier()});
-  call.asked(attempt.ask(now, nodes, out_), next.value_or(0));
+  const bool blindly = round_trips_.of(electorate_.quorum()) == Duration::zero();
+  call.asked(attempt.ask(now, nodes, out_), next.value_or(0), blindly);
 }
 
 /// Nodes are silent no more if the others are no quorum: all attempts would fail at once, and none
@@ -122,7 +123,8 @@ bool Acquirer::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply
   }
   attempt->on_reply(now, node, tag, reply, out_);
   Acquisition& call = *calls_.find(attempt->plan().request);
-  const bool again = tag.kind == Tag::Kind::acquire && call.on_answer(now, node, reply);
+  const bool again =
+      tag.kind == Tag::Kind::acquire && call.on_answer(now, node, reply) && call.still_waits();
   if (again) ask(now, call, *attempt, NodeSet::of(node));
   after_input(now, tag.grant);
   return true;
@@ -183,7 +185,7 @@ void Acquirer::after_input(Instant now, GrantId grant) {
     case Acquisition::Step::rests:
       ++idle_;
       silent_ = silent_ | attempt.silent();
-      if (turn_is_too_short(attempt)) call.asks_now(now);
+      if (turn_is_too_short(call)) call.asks_now(now);
       tell_that_it_waits(now, call, attempt, first);
       break;
     case Acquisition::Step::asks:
@@ -348,13 +350,10 @@ Duration Acquirer::length_of_turn() const {
   return rules::length_of_turn(round_trips_.of(electorate_.quorum()));
 }
 
-/// Whether the nodes were told of the shortest turns, before it was known how far away they are: a
-/// lock would be kept for this client in vain. Others are good enough until it asks again; where
-/// nodes are slow for a while nobody asks more for that.
-bool Acquirer::turn_is_too_short(const Attempt& attempt) const {
-  const auto& told = attempt.standing();
-  const Duration shortest = rules::length_of_turn({});
-  return told.line != 0 && told.turn == shortest && 2 * length_of_turn() > 3 * shortest;
+/// Whether nodes were told of the shortest turns, before it was known how far away they are: a lock
+/// would be kept for this client in vain. Other turns are good enough until it asks again.
+bool Acquirer::turn_is_too_short(const Acquisition& call) const {
+  return call.asked_blindly() && 2 * length_of_turn() > 3 * rules::length_of_turn({});
 }
 
 /// A node that granted has stood the client there for the next call, if one was named to it, or

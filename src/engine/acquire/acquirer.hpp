@@ -91,7 +91,7 @@ class Acquirer {
   [[nodiscard]] bool held_without(Instant now, GrantId grant, NodeIndex node);
   void overtake_pause(Instant now, const Name& name);
   [[nodiscard]] Duration length_of_turn() const;
-  [[nodiscard]] bool turn_is_too_short(const Attempt& attempt) const;
+  [[nodiscard]] bool turn_is_too_short(const Acquisition& call) const;
   void leave(Instant now, const Name& name, std::uint64_t line, Acquisition* next, NodeSet nodes);
   /// The call has the lock: the next one of its line has its place where nodes were told so.
   void hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt);

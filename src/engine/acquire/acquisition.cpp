@@ -111,11 +111,12 @@ void Acquisition::attempt_begins(GrantId attempt) {
   for (Node& node : nodes_) node.forget();
 }
 
-void Acquisition::asked(NodeSet nodes, RequestId next) {
+void Acquisition::asked(NodeSet nodes, RequestId next, bool blindly) {
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (!nodes.contains(node)) continue;
     nodes_[node].forget();
     nodes_[node].next = next;
+    nodes_[node].asked_blindly = blindly;
     nodes_[node].asked = true;
   }
 }

@@ -122,7 +122,11 @@ class Acquisition {
   [[nodiscard]] bool entered_by_quorum() const;
   void attempt_begins(GrantId attempt);
   /// These nodes have a question, which names that call as the next one of its client; 0: none.
-  void asked(NodeSet nodes, RequestId next);
+  /// `blindly`: it was not known how far away they are.
+  void asked(NodeSet nodes, RequestId next, bool blindly);
+  [[nodiscard]] bool asked_blindly() const {
+    return std::ranges::any_of(nodes_, &Node::asked_blindly);
+  }
   [[nodiscard]] RequestId next_named(NodeIndex node) const { return nodes_[node].next; }
   [[nodiscard]] std::optional<std::uint32_t> place_of_next(NodeIndex node) const {
     return nodes_[node].next_place;
@@ -196,10 +200,11 @@ class Acquisition {
     std::optional<std::uint32_t> next_place = {};
     // Of the client there, if it is in the line; 0 also where the node told none.
     std::optional<std::uint32_t> place = {};
-    bool asked = false;   // a question is under way
-    bool stands = false;  // an earlier one may have stood the client in the line
-    bool woken = false;   // while a question was under way
-    GrantId before = 0;   // of an earlier call, whose question is under way there; 0: none
+    bool asked_blindly = false;  // the last question
+    bool asked = false;          // a question is under way
+    bool stands = false;         // an earlier one may have stood the client in the line
+    bool woken = false;          // while a question was under way
+    GrantId before = 0;          // of an earlier call, whose question is under way there; 0: none
 
     [[nodiscard]] bool has_it_in_line() const { return place.has_value(); }
     /// Of what the node replied.

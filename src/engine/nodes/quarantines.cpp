@@ -88,10 +88,14 @@ void Quarantines::follow_members(Instant now) {
     if (!state.suspect_since) continue;
     const bool are_read = state.reads_members && sets_.is_read_anew(*state.suspect_since);
     if (!are_new && !are_read) continue;
-    state.suspect_since = now;
-    state.votes_from = now + quarantine_;
+    wait_from(now, state);
     require_reading(node, are_new);
   }
+}
+
+void Quarantines::wait_from(Instant now, Node& state) const {
+  state.suspect_since = rules::quarantined_from(now, state.up_since, state.durable, quarantine_);
+  state.votes_from = *state.suspect_since + quarantine_;
 }
 
 void Quarantines::require_reading(NodeIndex node, bool required) {
@@ -129,8 +133,7 @@ void Quarantines::on_acquire_reply(Instant now, NodeIndex node, const Reply& rep
 void Quarantines::suspect(Instant now, NodeIndex node) {
   Node& state = nodes_[node];
   if (state.suspect_since) return;
-  state.suspect_since = rules::quarantined_from(now, state.up_since, state.durable, quarantine_);
-  state.votes_from = *state.suspect_since + quarantine_;
+  wait_from(now, state);
   require_reading(node, true);
   next_look_ = std::min(next_look_, now);
 }

@@ -30,6 +30,8 @@ class Quarantines {
   void on_marker(Instant now, NodeIndex node, Membership marker = {});
   /// The marker that it had all the time says this by now, to a question of that time.
   void on_members(Instant now, NodeIndex node, Membership marker, Instant asked);
+  /// The node has no marker, to a question of that time.
+  void on_no_marker(Instant now, NodeIndex node, Instant asked);
   /// The node has no marker, and is pending with this id, which is lost with the rest of its data.
   void on_pending_marker(Instant now, NodeIndex node, std::string id, Instant asked);
 
@@ -65,11 +67,11 @@ class Quarantines {
     bool promoted = false;
   };
 
-  void on_no_marker(Instant now, NodeIndex node, Instant asked);
   void follow_members(Instant now);
   void suspect(Instant now, NodeIndex node);
   void trust(Node& state) const;
 
+  void wait_from(Instant now, Node& state) const;
   void require_reading(NodeIndex node, bool required);
   void read_members(Instant since, Outbox& out) const;
   void look_for_markers(Instant now, Outbox& out);

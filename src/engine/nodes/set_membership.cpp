@@ -37,15 +37,15 @@ void SetMembership::on_refused(Instant now, NodeIndex node) {
 }
 
 bool SetMembership::is_read_anew(Instant since) const {
-  if (!known_) {
-    const bool all = std::ranges::all_of(asked_, [&](Instant asked) { return asked >= since; });
-    return all && first_members() != nullptr;
-  }
+  const auto* const first = first_members();
+  const bool all = std::ranges::all_of(asked_, [&](Instant asked) { return asked >= since; });
+  if (all && first != nullptr && (!known_ || *first == *known_)) return true;
+  if (!known_) return false;
   std::uint32_t showing = 0;
   std::uint32_t knowing = 0;
   for (NodeIndex node = 0; node < nodes_; ++node) {
     const auto& shown = last_shown(node);
-    if (!was_asked(node, since) || !shown || shown->configuration != *known_) continue;
+    if (asked_[node] < since || !shown || shown->configuration != *known_) continue;
     ++knowing;
     showing += markers_[node] ? 1 : 0;
   }

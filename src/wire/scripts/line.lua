@@ -45,8 +45,9 @@ local function open_line(lock, line, waiters)
   local function enter(now, waiter, how, waited, turn, holder, anew)
     local place = string.format('%.0f', now - waited)
     -- 2.5 times refresh (acquisition.hpp: 1 s), or some three polls, which are no farther apart
-    -- than a turn is long (script.cpp). A client that is subscribed on a quorum of other nodes asks
-    -- once a second all the same, so here it does not count as alive most of the time.
+    -- than a turn is long (script.cpp), up to the longest. A client that is subscribed on a quorum
+    -- of other nodes asks once a second all the same, so here it does not count as alive most of
+    -- the time.
     local lives = how == 'w' and 2500 or math.max(250, 3 * math.min(turn, longest_turn))
     local alive_until = math.floor(now / 1000) + lives
     local manner = ' ' .. how .. ' ' .. turn

@@ -263,7 +263,9 @@ class Model {
   /// all nodes were asked once more, and each shows them or did before, or those that have theirs
   /// show the first ones.
   static bool is_read_anew(const World::Client& its) {
-    if (its.known == 0) return std::ranges::count(its.anew, Small{0}) == 0 && shows_first(its);
+    const bool all = std::ranges::count(its.anew, Small{0}) == 0;
+    if (its.known <= 1 && all && shows_first(its)) return true;
+    if (its.known == 0) return false;
     int showing = 0;
     int knowing = 0;
     for (Small place = 0; place < places; ++place) {
