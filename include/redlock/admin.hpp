@@ -413,10 +413,9 @@ class REDLOCK_EXPORT Admin {
 
   /// Sets the damaged counters that examine() finds to a value that no token of the past has
   /// reached: the largest of the other nodes' counters and the median clock, and an hour of tokens
-  /// more. A
-  /// counter that changes meanwhile is left alone, and so is one for which too few of the other
-  /// nodes could be asked. The result has each damaged counter. Locks may be held and taken while
-  /// this is done.
+  /// more. A counter that changes meanwhile is left alone, and so is one for which too few of the
+  /// other nodes could be asked. The result has each damaged counter. Locks may be held and taken
+  /// while this is done.
   [[nodiscard]] Result<std::vector<MendedFence>> mend_fences() const;
 
   /// The set to which the nodes belong, by the majority of the markers found, whatever this
