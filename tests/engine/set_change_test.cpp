@@ -21,6 +21,14 @@ struct Change : CarefulRig {
     engine.on_members(now, node, shows[node], now);
     collect();
   }
+  /// A lease on nodes 0 and 1, the first of which names later members from then on.
+  GrantId lease_beside_a_change() {
+    const GrantId grant = lease_on({0, 1}).grant;
+    answer(2, down);
+    tell(0);
+    advance(10s);
+    return grant;
+  }
   /// All nodes are asked to hold; these do.
   void hold(GrantId grant, std::initializer_list<NodeIndex> nodes) {
     take_all();
@@ -159,10 +167,7 @@ TEST_CASE("an attempt that has the vote of a replaced node goes on with the othe
 
 TEST_CASE("of a node and the one that removes it only the first to count counts") {
   Change rig;
-  const GrantId grant = rig.lease_on({0, 1}).grant;
-  rig.answer(2, down);
-  rig.tell(0);
-  rig.advance(10s);
+  const GrantId grant = rig.lease_beside_a_change();
   rig.hold(grant, {0, 1});
   CHECK(rig.valid_until[grant] == rig.trusted_until(rig.now));
   rig.hold(grant, {2});  // it is up again, and does not know that it is replaced
@@ -216,10 +221,7 @@ TEST_CASE("what is granted while an attempt settles counts only beside what it m
 
 TEST_CASE("what a node confirmed before it lost its marker does not count beside former members") {
   Change rig;
-  const GrantId grant = rig.lease_on({0, 1}).grant;
-  rig.answer(2, down);
-  rig.tell(0);
-  rig.advance(10s);
+  const GrantId grant = rig.lease_beside_a_change();
   rig.hold(grant, {0});
   rig.see(0, wiped);
   rig.hold(grant, {2});                          // it is up again
@@ -236,6 +238,9 @@ TEST_CASE("a node that lost its marker waits from when its client has read the m
     rig.see(0, wiped);
     rig.advance(200s);
     CHECK_FALSE(is_written());
+    const auto why = rig.engine.objection(rig.now, 0);
+    REQUIRE(why);
+    CHECK(std::get<InQuarantine>(why->objection).votes_in > 61s);  // it does not wait yet
     rig.shows[1] = Change::epoch(1, 1, former);
   }
   SUBCASE("of all, if most have lost theirs") {

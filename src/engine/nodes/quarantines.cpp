@@ -65,7 +65,7 @@ void Quarantines::on_sign_of_life(Instant now, NodeIndex node) {
 }
 
 void Quarantines::on_marker(Instant now, NodeIndex node, Membership marker) {
-  if (quarantine_ == Duration::zero()) return sets_.on_refused(now, node);
+  if (quarantine_ == Duration::zero()) return sets_.on_refused(node);
   on_members(now, node, std::move(marker), Instant::min());
   trust(nodes_[node]);
 }
@@ -127,7 +127,7 @@ void Quarantines::on_acquire_reply(Instant now, NodeIndex node, const Reply& rep
     on_no_marker(now, node, Instant::min());
   }
   const bool by_node = why->delivery == Delivery::refused;
-  if (by_node && why->cause == Cause::incompatible) sets_.on_refused(now, node);
+  if (by_node && why->cause == Cause::incompatible) sets_.on_refused(node);
 }
 
 void Quarantines::suspect(Instant now, NodeIndex node) {
@@ -152,7 +152,8 @@ bool Quarantines::votes(Instant now, NodeIndex node) const {
 std::optional<Unavailable> Quarantines::objection(Instant now, NodeIndex node) const {
   if (votes(now, node)) return std::nullopt;
   const Node& state = nodes_[node];
-  InQuarantine why{InQuarantine::Reason::restart, std::max(state.votes_from - now, Duration())};
+  const Duration left = state.reads_members ? quarantine_ : state.votes_from - now;
+  InQuarantine why{InQuarantine::Reason::restart, std::max(left, Duration())};
   if (state.suspect_since) {
     if (auto stays = sets_.no_member(node)) return stays;
     why.reason = state.promoted ? InQuarantine::Reason::promotion : InQuarantine::Reason::no_marker;

@@ -32,20 +32,20 @@ void SetMembership::on_marker(Instant asked, NodeIndex node, std::optional<Membe
   judge();
 }
 
-void SetMembership::on_refused(Instant now, NodeIndex node) {
-  if (!wants_markers_) on_marker(now, node, Membership());
+void SetMembership::on_refused(NodeIndex node) {
+  if (!wants_markers_) on_marker(Instant::min(), node, Membership());
 }
 
 bool SetMembership::is_read_anew(Instant since) const {
   const auto* const first = first_members();
-  const bool all = std::ranges::all_of(asked_, [&](Instant asked) { return asked >= since; });
+  const bool all = std::ranges::min(asked_) >= since;
   if (all && first != nullptr && (!known_ || *first == *known_)) return true;
   if (!known_) return false;
   std::uint32_t showing = 0;
   std::uint32_t knowing = 0;
   for (NodeIndex node = 0; node < nodes_; ++node) {
     const auto& shown = last_shown(node);
-    if (asked_[node] < since || !shown || shown->configuration != *known_) continue;
+    if (!was_asked(node, since) || !shown || shown->configuration != *known_) continue;
     ++knowing;
     showing += markers_[node] ? 1 : 0;
   }

@@ -30,7 +30,7 @@ class SetMembership {
     if (!seen(node)) unreached_.insert(node);
   }
   /// The node refused an acquire because of a marker that this client does not expect.
-  void on_refused(Instant now, NodeIndex node);
+  void on_refused(NodeIndex node);
 
   /// What the node's marker says, or is to say if it has none and stands at a member's address.
   /// Nothing if it is no member of the set, as far as this client knows.
