@@ -36,7 +36,7 @@ class Service {
         work_([this, name](const std::stop_token& stop) {
           while (!stop.stop_requested()) {
             { const auto lease = client.lock(name).acquire(); }
-            std::this_thread::sleep_for(10ms);
+            std::this_thread::sleep_for(30ms);
           }
         }) {}
 
@@ -100,7 +100,10 @@ class Stage {
   [[nodiscard]] std::string text_of(std::size_t service) const {
     std::string text = services[service]->metrics->text();
     for (std::size_t node = 0; node < node_count; ++node) {
-      text = std::regex_replace(text, std::regex(relay_uri(*relays[node])), fleet.uri(node));
+      const std::string relay = relay_uri(*relays[node]);
+      for (std::size_t at = 0; (at = text.find(relay, at)) != std::string::npos;) {
+        text.replace(at, relay.size(), fleet.uri(node));
+      }
     }
     return text;
   }
@@ -123,7 +126,9 @@ struct Fault {
   std::string alert;
   std::string label;  ///< with the value that it has
   std::function<void()> begin;
-  std::function<void()> end = [] {};
+  /// Without it the fault is over by itself, and begins again until it was seen: on a busy machine
+  /// all scrapes may miss it.
+  std::function<void()> end = nullptr;
 };
 
 std::string node(const Stage& stage, std::size_t node) {
@@ -160,10 +165,14 @@ std::vector<Fault> faults_of_nodes(Stage& stage) {
       {"RedlockSlowNode", node(stage, 2), [&] { stage.relays[2]->delay(300ms); },
        [&] { stage.relays[2]->pass(); }},
       {"RedlockClockMoved", node(stage, 2),
-       [&] { set_clock_ahead(fleet.directory(2), std::chrono::hours(1)); }},
+       [&, hours = 0]() mutable {
+         set_clock_ahead(fleet.directory(2), std::chrono::hours(++hours));
+       }},
       // The same clock, until it has kept time.
       {"RedlockNodeDown", node(stage, 1),
-       [&] { set_clock_ahead(fleet.directory(1), std::chrono::hours(1)); }},
+       [&, hours = 0]() mutable {
+         set_clock_ahead(fleet.directory(1), std::chrono::hours(++hours));
+       }},
   };
 }
 
@@ -225,8 +234,15 @@ TEST_CASE("each alert fires when its fault begins, and clears when that is mende
     CAPTURE(fault.label);
     const std::string alert = fault.alert + " " + fault.label;
     fault.begin();
-    CHECK(eventually([&] { return stage.prometheus->firing().contains(alert); }));
-    fault.end();
+    auto begun = std::chrono::steady_clock::now();
+    CHECK(eventually([&] {
+      if (fault.end == nullptr && std::chrono::steady_clock::now() - begun > 6s) {
+        fault.begin();
+        begun = std::chrono::steady_clock::now();
+      }
+      return stage.prometheus->firing().contains(alert);
+    }));
+    if (fault.end != nullptr) fault.end();
     CHECK(eventually(all_is_well));
     tried.insert(fault.alert);
   }

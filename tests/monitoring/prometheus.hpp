@@ -105,15 +105,15 @@ class Prometheus {
   [[nodiscard]] std::string rules() const {
     std::ostringstream text;
     text << std::ifstream(REDLOCK_SOURCE_DIR "/cluster/monitoring/redlock.rules.yml").rdbuf();
-    std::string quick = std::regex_replace(text.str(), std::regex(R"(\[\d+m\])"), "[2s]");
-    quick = std::regex_replace(quick, std::regex(R"(for: \d+m\n)"), "for: 300ms\n");
+    std::string quick = std::regex_replace(text.str(), std::regex(R"(\[\d+m\])"), "[3s]");
+    quick = std::regex_replace(quick, std::regex(R"(for: \d+m\n)"), "for: 500ms\n");
     const auto file = place_.path() / "rules.yml";
     std::ofstream(file) << quick;
     return file.string();
   }
   [[nodiscard]] std::string configuration(const Exporter& exporter) const {
     std::string text = fmt::format(
-        "global: {{scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}}\n"
+        "global: {{scrape_interval: 400ms, scrape_timeout: 400ms, evaluation_interval: 200ms}}\n"
         "rule_files: ['{}']\n"
         "scrape_configs:\n"
         "  - job_name: service\n"
