@@ -141,6 +141,11 @@ std::vector<Fault> faults_of_nodes(Stage& stage) {
   const auto set_memory = [&](const char* most) {
     fleet.run(0, {"CONFIG", "SET", "maxmemory", most});
   };
+  const auto clock_of = [&fleet](std::size_t of) {
+    return [&fleet, of, ahead = std::chrono::hours(0)]() mutable {
+      set_clock_ahead(fleet.directory(of), ++ahead);
+    };
+  };
   return {
       {"RedlockNodeDown", node(stage, 0), [&] { fleet.kill(0); }, [&] { fleet.restart(0); }},
       {"RedlockNodeDown", node(stage, 1), [&] { fleet.pause(1); }, [&] { fleet.resume(1); }},
@@ -164,15 +169,9 @@ std::vector<Fault> faults_of_nodes(Stage& stage) {
        }},
       {"RedlockSlowNode", node(stage, 2), [&] { stage.relays[2]->delay(300ms); },
        [&] { stage.relays[2]->pass(); }},
-      {"RedlockClockMoved", node(stage, 2),
-       [&, hours = 0]() mutable {
-         set_clock_ahead(fleet.directory(2), std::chrono::hours(++hours));
-       }},
+      {"RedlockClockMoved", node(stage, 2), clock_of(2)},
       // The same clock, until it has kept time.
-      {"RedlockNodeDown", node(stage, 1),
-       [&, hours = 0]() mutable {
-         set_clock_ahead(fleet.directory(1), std::chrono::hours(++hours));
-       }},
+      {"RedlockNodeDown", node(stage, 1), clock_of(1)},
   };
 }
 
