@@ -173,6 +173,8 @@ TEST_CASE_FIXTURE(LocalFleet, "up on a fleet that runs prints its line again, en
   const auto anew = exits_with(0, run({"up", "-n", "2"}));
   CHECK(anew.err.empty());
   CHECK(processes() == 2);
+  // Nothing is left of the markers of three nodes.
+  CHECK(patiently({"doctor"}, LocalFleet::up({})).status == 0);
 }
 
 TEST_CASE_FIXTURE(LocalFleet, "two that start one fleet at the same moment get the same one") {

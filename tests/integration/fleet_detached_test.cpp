@@ -50,7 +50,7 @@ struct Bystander {
 
 }  // namespace
 
-TEST_CASE("nodes restarted side by side are all in the record") {
+TEST_CASE("nodes restarted side by side are in the record, and down ends all, paused ones too") {
   const Place place;
   auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 4});
   // One object for some of the threads, one of its own for the others, as programs have.
@@ -64,22 +64,9 @@ TEST_CASE("nodes restarted side by side are all in the record") {
   for (auto& thread : threads) CHECK_NOTHROW(thread.get());
   const auto found = Fleet::open(place.fleet());
   for (std::size_t i = 0; i < 4; ++i) CHECK(found.state(i) == NodeState::running);
+  fleet.pause(1);
   CHECK(Fleet::down(place.fleet()));
   CHECK(processes_in(place.fleet()) == 0);
-}
-
-TEST_CASE("down ends every node, paused ones too, and deletes the directory; again does nothing") {
-  const Place place;
-  std::vector<ProcessWatch> processes;
-  {
-    auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 3});
-    for (std::size_t i = 0; i < 3; ++i) processes.emplace_back(fleet.pid(i));
-    fleet.pause(1);
-    fleet.kill(2);
-  }
-  CHECK(processes[0].is_running());
-  CHECK(Fleet::down(place.fleet()));
-  for (const auto& process : processes) CHECK_FALSE(process.is_running());
   CHECK_FALSE(fs::exists(place.fleet()));
   CHECK_FALSE(Fleet::down(place.fleet()));
 }
@@ -102,20 +89,6 @@ TEST_CASE("a second start in the same directory is refused while a node runs, pa
   CHECK(contains(message, "a fleet already runs in"));
   CHECK(contains(message, "redlock fleet down --dir"));
   CHECK(fleet.state(1) == NodeState::paused);
-}
-
-TEST_CASE("when no node runs any more, a new fleet takes the directory over, with no old data") {
-  const Place place;
-  {
-    auto fleet =
-        Fleet::start_detached(place.fleet(), {.nodes = 2, .persistence = Persistence::always});
-    fleet.run(0, {"SET", "key", "value"});
-    fleet.kill(0);
-    fleet.kill(1);
-  }
-  const auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 3});
-  CHECK(fleet.size() == 3);
-  CHECK(fleet.run(0, {"GET", "key"}) == "(nil)");
 }
 
 TEST_CASE("a directory with other files is refused and left as it is") {
