@@ -17,17 +17,9 @@ struct LostLock : ThreeNodes {
   }
 };
 
-/// Of the process whose number the command prints behind this word.
-ProcessWatch watch(Running& running, const std::string& word = "pid") {
-  REQUIRE(running.await_out_lines(1));
-  const auto at = running.out().find(word + " ");
-  REQUIRE(at != std::string::npos);
-  return ProcessWatch(static_cast<pid_t>(std::stol(running.out().substr(at + word.size() + 1))));
-}
-
 TEST_CASE_FIXTURE(LostLock, "a command that loses its lease is told to end, then killed; exit 79") {
   Running running(fleet, exec({"--lease", "6s", "--grace", "2s"}, stubborn));
-  const auto child = watch(running);
+  const ProcessWatch child(printed_pid(running));
   pause_all(fleet);
   const auto finished = exits_with(79, running.wait());
   CHECK(contains(finished.out, "told"));
@@ -42,7 +34,7 @@ TEST_CASE("a stderr that nobody reads does not keep the command alive without it
     // It fills the pipe that redlock writes to as well.
     Running running(nodes.fleet, LostLock::exec({"--lease", "6s", "--grace", "1s", "--log", format},
                                                 {"sh", "-c", "echo pid $$; exec yes >&2"}));
-    const auto child = watch(running);
+    const ProcessWatch child(printed_pid(running));
     REQUIRE(child.is_running());
     pause_all(nodes.fleet);
     CHECK(child.await_end());
@@ -53,23 +45,10 @@ TEST_CASE("a stderr that nobody reads does not keep the command alive without it
 TEST_CASE_FIXTURE(LostLock, "what the command started dies with it when the lease is lost") {
   Running running(fleet, exec({"--lease", "6s", "--grace", "1s"},
                               {"sh", "-c", "sleep 1000 & echo pid $!; trap 'exit 0' TERM; wait"}));
-  const auto grandchild = watch(running);
+  const ProcessWatch grandchild(printed_pid(running));
   pause_all(fleet);
   CHECK(running.wait().status == 79);
   CHECK(grandchild.await_end());
-}
-
-TEST_CASE_FIXTURE(LostLock, "a lock that somebody deleted on a quorum of nodes ends the command") {
-  Running running(fleet, exec({"--lease", "6s", "--grace", "0"}, stubborn));
-  REQUIRE(running.await_out("pid"));
-  const std::string other(32, 'e');
-  // In one step: between two the watchdog could heal the node.
-  run_on_all(fleet,
-             {"EVAL", "redis.call('DEL', KEYS[1]) return redis.call('HSET', KEYS[1], ARGV[1], 1)",
-              "1", "redlock:lock:{a}", other});
-  CHECK(running.wait().status == 79);
-  // The other owner's lock is not touched.
-  CHECK(fleet.run(0, {"HGETALL", "redlock:lock:{a}"}) == other + "\n1");
 }
 
 TEST_CASE_FIXTURE(LostLock, "the lease is renewed for as long as the command runs") {
@@ -82,8 +61,8 @@ TEST_CASE_FIXTURE(LostLock, "the lease is renewed for as long as the command run
 
 TEST_CASE_FIXTURE(LostLock, "if redlock is killed, so is the command with all that it started") {
   Running running(fleet, exec({}, {"sh", "-c", "sleep 1000 & echo pid $$ and $!; wait"}));
-  const auto child = watch(running);
-  const auto grandchild = watch(running, "and");
+  const ProcessWatch child(printed_pid(running));
+  const ProcessWatch grandchild(printed_pid(running, "and"));
   REQUIRE(child.is_running());
   REQUIRE(grandchild.is_running());
   running.signal(SIGKILL);
@@ -107,9 +86,8 @@ TEST_CASE_FIXTURE(LostLock, "after a pause past the lease the command is killed 
 TEST_CASE_FIXTURE(OneNode, "a stopped command is continued to handle the signal that ends it") {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     CAPTURE(signal);
-    Running running(fleet, exec_a({}, {"sh", "-c", "echo $$; exec sleep 1000"}));
-    REQUIRE(running.await_out_lines(1));
-    const auto child = static_cast<pid_t>(std::stol(running.out()));
+    Running running(fleet, exec_a({}, {"sh", "-c", "echo pid $$; exec sleep 1000"}));
+    const pid_t child = printed_pid(running);
     REQUIRE(::kill(child, SIGSTOP) == 0);
     REQUIRE(eventually([&] { return is_stopped(child); }));
     running.signal(signal);
@@ -123,9 +101,7 @@ TEST_CASE_FIXTURE(LostLock,
       fleet, exec({"--lease", "6s", "--grace", "2900ms", "--signal", "USR1"},
                   {"sh", "-c",
                    "trap 'echo tidy; exit 0' USR1; echo pid $$; while :; do sleep 0.05; done"}));
-  REQUIRE(running.await_out("pid"));
-  const auto child =
-      static_cast<pid_t>(std::stol(running.out().substr(running.out().find("pid ") + 4)));
+  const pid_t child = printed_pid(running);
   REQUIRE(::kill(child, SIGSTOP) == 0);
   REQUIRE(eventually([&] { return is_stopped(child); }));
   pause_all(fleet);

@@ -50,16 +50,10 @@ class Place {
 };
 
 /// Becomes root, says its process, and ends with its stdin.
-constexpr auto* root_until_eof = R"(exec "$0" --reuid=0 sh -c 'echo pid $$.; exec cat')";
+constexpr auto* root_until_eof = R"(exec "$0" --reuid=0 sh -c 'echo pid $$; exec cat')";
 /// The same, as a part of a command that stays what it was.
 constexpr auto* part_is_root =
-    R"(exec 3<&0; "$0" --reuid=0 sh -c 'echo pid $$.; exec cat <&3' & trap 'exit 0' TERM; wait)";
-
-pid_t pid_in(Running& running) {
-  REQUIRE(running.await_out("."));
-  const auto& out = running.out();
-  return static_cast<pid_t>(std::stol(out.substr(out.find("pid ") + 4)));
-}
+    R"(exec 3<&0; "$0" --reuid=0 sh -c 'echo pid $$; exec cat <&3' & trap 'exit 0' TERM; wait)";
 
 TEST_CASE("a command that became root is told of at once, and never said to be killed") {
   const Place place;
@@ -67,7 +61,7 @@ TEST_CASE("a command that became root is told of at once, and never said to be k
   Fleet fleet({.nodes = 3});
   Running running(place.exec({"--lease", "6s", "--grace", "1s"}, root_until_eof),
                   variables_of(fleet), setpriv);
-  const pid_t pid = pid_in(running);
+  const pid_t pid = printed_pid(running);
   const std::string process = "pid " + std::to_string(pid) + " (cat, uid 0)";
   CHECK(running.await_err("so redlock may neither signal nor kill it"));
   pause_all(fleet);
@@ -86,7 +80,7 @@ TEST_CASE("of a command of which a part became root, that part is said to go on"
   Fleet fleet({.nodes = 3});
   Running running(place.exec({"--lease", "6s", "--log", "json"}, part_is_root), variables_of(fleet),
                   setpriv);
-  const ProcessWatch part(pid_in(running));
+  const ProcessWatch part(printed_pid(running));
   CHECK(running.await_err("\"command_out_of_reach\""));
   pause_all(fleet);
   CHECK(running.await_err("\"command_not_killed\""));
@@ -102,15 +96,15 @@ TEST_CASE("redlock that is root kills a command that gave up its rights, and so 
   const auto as_other = appended({setpriv}, as_nobody);
   const Arguments arguments =
       exec_a({"--node-timeout", "2s", "--lease", "6s"},
-             appended(as_other, {"sh", "-c", "trap '' TERM; echo pid $$.; cat; cat"}));
+             appended(as_other, {"sh", "-c", "trap '' TERM; echo pid $$; cat; cat"}));
   {
     Running running(fleet, arguments);
-    const ProcessWatch child(pid_in(running));
+    const ProcessWatch child(printed_pid(running));
     running.signal(SIGKILL);
     CHECK(child.await_end());
   }
   Running running(fleet, arguments);
-  const ProcessWatch child(pid_in(running));
+  const ProcessWatch child(printed_pid(running));
   pause_all(fleet);
   CHECK(child.await_end());
   const auto finished = exits_with(79, running.wait());
@@ -130,8 +124,8 @@ pid_t guard_of(pid_t group) {
 
 TEST_CASE("a guard that was killed is replaced, and the new one kills the command with redlock") {
   const Fleet fleet({.nodes = 3});
-  Running running(fleet, exec_a({}, {"sh", "-c", "sleep 1000 & echo pid $$.; wait"}));
-  const pid_t pid = pid_in(running);
+  Running running(fleet, exec_a({}, {"sh", "-c", "sleep 1000 & echo pid $$; wait"}));
+  const pid_t pid = printed_pid(running);
   const ProcessWatch child(pid);
   for (int i = 0; i < 2; ++i) {
     pid_t guard = 0;

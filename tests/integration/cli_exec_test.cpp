@@ -119,9 +119,8 @@ TEST_CASE_FIXTURE(OneNode, "the command starts with the signals that redlock was
 }
 
 TEST_CASE_FIXTURE(OneNode, "the command has a process group of its own") {
-  Running running(fleet, exec_a({}, {"sh", "-c", "echo $$; read line"}));
-  REQUIRE(running.await_out_lines(1));
-  const auto child = static_cast<pid_t>(std::stol(running.out()));
+  Running running(fleet, exec_a({}, {"sh", "-c", "echo pid $$; read line"}));
+  const pid_t child = printed_pid(running);
   CHECK(::getpgid(child) == child);
   CHECK(::getpgid(running.pid()) != child);
 }

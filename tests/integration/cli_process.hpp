@@ -242,6 +242,14 @@ class Running {
   std::string err_;
 };
 
+/// The process that a command under way has printed behind this word, on its first line.
+inline pid_t printed_pid(Running& running, const std::string& word = "pid") {
+  REQUIRE(running.await_out_lines(1));
+  const auto at = running.out().find(word + " ");
+  REQUIRE(at != std::string::npos);
+  return static_cast<pid_t>(std::stol(running.out().substr(at + word.size() + 1)));
+}
+
 inline Finished redlock(const Arguments& arguments, const Variables& variables = {}) {
   return Running(arguments, variables).wait();
 }
