@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// <redlock/asio.hpp> on real nodes. Two programs are made of it, one with each kind of Asio:
-// standalone.cpp, boost.cpp.
-#pragma once
+// <redlock/asio.hpp> on real nodes. Two programs are made of it, one with each kind of Asio, which
+// CMakeLists.txt defines.
 
 // First, so that it is seen to include what it needs.
 #include <redlock/asio.hpp>
