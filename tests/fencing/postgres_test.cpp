@@ -9,7 +9,6 @@
 #include <string>
 
 #include "fencing/clerk.hpp"
-#include "fencing/documented_sql.hpp"
 #include "fencing/postgres_server.hpp"
 
 namespace redlock::testing {

@@ -5,7 +5,6 @@
 #include <sqlite3.h>
 
 #include "fencing/clerk.hpp"
-#include "fencing/documented_sql.hpp"
 #include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
