@@ -19,8 +19,6 @@
 //   the options of a `redlock` command in one of them, or in one that is not run, must exist.
 // - `redlock` there waits two seconds for a node, as these tests run beside others, and ten where
 //   it counts what each node answers.
-#include "repository/document.hpp"
-
 #include <algorithm>
 #include <cstdlib>
 #include <doctest/doctest.h>
@@ -57,6 +55,112 @@ std::string joined(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
   return text;
+}
+
+/// A fenced code block.
+struct Block {
+  std::string language;  // the first word after the fence: cpp, sh, console
+  std::size_t line = 0;  // where its text begins, counted from 1
+  std::vector<std::string> lines;
+  bool run = true;
+  std::string reason;  // why it is not run
+  std::string file;    // the reader saves it as a file of this name; empty if not
+};
+
+/// Lines of a console block, each with whether it is typed or printed.
+struct ConsoleLine {
+  std::string text;
+  bool typed = false;
+};
+
+std::vector<ConsoleLine> split_console(const Block& block) {
+  std::vector<ConsoleLine> result;
+  bool continued = false;
+  for (const std::string& line : block.lines) {
+    const bool prompt = line.starts_with("$ ");
+    result.push_back({prompt ? line.substr(2) : line, prompt || continued});
+    continued = result.back().typed && line.ends_with('\\');
+  }
+  return result;
+}
+
+std::string quoted_for_regex(const std::string& text) {
+  static const std::regex special(R"([.^$|()\[\]{}*+?\\])");
+  return std::regex_replace(text, special, R"(\$&)");
+}
+
+/// A comment `<!-- not run: REASON -->` or `<!-- file: NAME -->` applies to the next block of the
+/// document.
+std::vector<Block> read_blocks(std::istream& in) {
+  static const std::regex fence(R"(^```\s*(\S*).*$)");
+  static const std::regex mark(R"(^<!-- not run: (.*\S) -->$)");
+  static const std::regex name(R"(^<!-- file: ([\w.-]+) -->$)");
+  std::vector<Block> blocks;
+  Block next;
+  bool inside = false;
+  std::size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    std::smatch match;
+    if (std::regex_match(line, match, fence)) {
+      if (inside) {
+        blocks.push_back(next);
+        next = {};
+      } else {
+        next.language = match[1];
+        next.line = number + 1;
+      }
+      inside = !inside;
+    } else if (inside) {
+      next.lines.push_back(line);
+    } else if (std::regex_match(line, match, mark)) {
+      next.run = false;
+      next.reason = match[1];
+    } else if (std::regex_match(line, match, name)) {
+      next.file = match[1];
+    }
+  }
+  return blocks;
+}
+
+/// What a reader would type: the lines of a sh block; in a console block those after "$ ", with
+/// their continuations. `./dev test` is left out: the test that runs the document is part of it.
+std::vector<std::string> commands(const Block& block) {
+  std::vector<std::string> result;
+  if (block.language == "console") {
+    for (const ConsoleLine& line : split_console(block)) {
+      if (line.typed) result.push_back(line.text);
+    }
+  } else {
+    result = block.lines;
+  }
+  std::erase_if(result, [](const std::string& line) { return line.starts_with("./dev test"); });
+  return result;
+}
+
+/// The other lines of a console block.
+std::vector<std::string> expected_output(const Block& block) {
+  std::vector<std::string> result;
+  if (block.language != "console") return result;
+  for (const ConsoleLine& line : split_console(block)) {
+    if (!line.typed) result.push_back(line.text);
+  }
+  return result;
+}
+
+/// The first expected line that does not appear, after those before it, in the output; empty if
+/// all do. In an expected line `…` stands for any text.
+std::string missing_output(const std::vector<std::string>& expected, const std::string& output) {
+  static const std::regex anything("…");
+  std::istringstream in(output);
+  std::string line;
+  for (const std::string& text : expected) {
+    const std::regex pattern(std::regex_replace(quoted_for_regex(text), anything, ".*"));
+    bool found = false;
+    while (!found && std::getline(in, line)) found = std::regex_match(line, pattern);
+    if (!found) return text;
+  }
+  return {};
 }
 
 /// The document under test, its nodes replaced by those of the fleet.
