@@ -231,7 +231,7 @@ TEST_CASE("fenced commands work on a node of Redis Cluster") {
   CHECK(contains(connection.error(fenced_write("x{}y}", "x", 5)), "slot"));
 }
 
-TEST_CASE("tokens that are not below the largest one seen are let through") {
+TEST_CASE("a token below the largest one seen is stale, and 0 is none; others are let through") {
   FenceGuard guard;
   CHECK_FALSE(guard.seen("a").has_value());
   for (const std::uint64_t token : {3U, 3U, 7U, 7U}) {
@@ -240,22 +240,13 @@ TEST_CASE("tokens that are not below the largest one seen are let through") {
     CHECK(*result == token * 2);
     CHECK(guard.seen("a") == token);
   }
-}
-
-TEST_CASE("a token below the largest one is stale, and says what was seen") {
-  FenceGuard guard;
-  CHECK(guard.stamp("a", 7));
   const FenceRefusal why = refusal(guard, "a", 6);
   CHECK(why.why == Why::stale);
   CHECK(why.seen == 7);
   CHECK(guard.seen("a") == 7);
+  CHECK(refusal(guard, "b", 0).why == Why::stale);
+  CHECK(guard.size() == 1);
   CHECK(guard.stamp("b", 1));  // another resource has seen nothing of this
-}
-
-TEST_CASE("0 is no token") {
-  FenceGuard guard;
-  CHECK(refusal(guard, "a", 0).why == Why::stale);
-  CHECK(guard.size() == 0);
 }
 
 TEST_CASE("the stamp stands before the work begins, and stays if the work throws") {
