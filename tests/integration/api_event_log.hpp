@@ -42,6 +42,10 @@ class EventLog : public Observer {
   void on_lost(std::string_view name, std::uint64_t token, LossReason reason) override {
     note("lost", name, std::to_string(token), to_string(reason));
   }
+  void on_clock_moved(std::string_view node, std::chrono::nanoseconds by, bool ours) override {
+    const auto minutes = std::chrono::round<std::chrono::minutes>(by).count();
+    note(ours ? "our clock moved" : "clock moved", node, std::to_string(minutes));
+  }
   void on_release_failed(std::string_view name, const Error& error) override {
     note("release failed", name, to_string(error.code));
   }
