@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Every mistake in options, URIs, names and leases is answered with one clear sentence, before
-// anything is sent. No node runs here.
+// anything is sent. And the sentence of an error says how each node took part: who granted, who
+// refused, who could not vote and why, and how many had not answered when it was decided. No node
+// runs here.
 #include <cmath>
 #include <limits>
 
+#include "client/sentence.hpp"
 #include "integration/api_fixture.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -278,6 +281,32 @@ TEST_CASE("an error is one of configuration if that alone keeps a quorum from vo
   CHECK_FALSE(verdict({locked_out, down, good}));
   CHECK_FALSE(verdict({down, down, down}));
   CHECK_FALSE(verdict({}));
+}
+
+std::string sentence_of(Errc code, const std::vector<engine::Ballot>& ballots) {
+  std::vector<wire::NodeAddress> nodes(ballots.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) nodes[i].label = "n" + std::to_string(i);
+  return client::describe("seat", {code, {}, ballots}, nodes, client::Rival::somebody).message;
+}
+
+TEST_CASE("a sentence says how many nodes took part, and why the others did not") {
+  const engine::Ballot yes{Vote::granted, Cause::none, {}};
+  const engine::Ballot no{Vote::refused, Cause::none, {}};
+  const engine::Ballot open{};
+  const engine::Ballot dead{Vote::unavailable, Cause::connection_failed, {}};
+  CHECK(sentence_of(Errc::no_quorum, {dead, dead, dead, open, open}) ==
+        "no quorum for 'seat': 0 of 5 nodes voted (3 must), 2 not waited for; "
+        "n0: could not connect; n1: could not connect; n2: could not connect");
+  CHECK(sentence_of(Errc::no_quorum, {yes, dead, dead, no, dead}) ==
+        "no quorum for 'seat': 2 of 5 nodes voted (3 must); "
+        "n1: could not connect; n2: could not connect; n4: could not connect");
+  CHECK(sentence_of(Errc::timed_out, {dead, open, open}) ==
+        "'seat' was not granted in the time given: 0 of 3 nodes voted (2 must), "
+        "2 had not answered; n0: could not connect");
+  CHECK(sentence_of(Errc::timed_out, {no, no, open}) ==
+        "'seat' was not granted in the time given: 2 of 3 nodes refused (2 must grant it)");
+  CHECK(sentence_of(Errc::contended, {no, no, no, open, open}) ==
+        "'seat' is held by somebody else: 3 of 5 nodes refused (3 must grant it)");
 }
 
 }  // namespace

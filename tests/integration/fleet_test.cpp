@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// What class Fleet does where something is in the way, shown on real redis-servers. What it does as
-// a rule, every test shows that uses it; what is left behind afterwards, fleet_cleanup_test.cpp.
+// A fleet leaves no process and no directory behind, however its program ends: normally, or by a
+// SIGKILL at any moment. The programs that are killed here are forked children. And what class
+// Fleet does where something is in the way; what it does as a rule, every test shows that uses it.
 #include "cluster/fleet.hpp"
 
+#include <array>
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <filesystem>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <functional>
+#include <poll.h>
+#include <signal.h>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
 
 #include "cluster/sockets.hpp"
 #include "support/processes.hpp"
@@ -15,11 +27,200 @@
 using namespace redlock::cluster;
 using namespace redlock::testing;
 
+namespace {
+
+// What a fleet leaves in the system while it lives, in words that fit on one line: its directory
+// and its processes, the reaper (the leader of their group) included.
+std::string describe(const Fleet& fleet) {
+  std::vector<pid_t> pids{::getpgid(fleet.pid(0))};
+  for (std::size_t i = 0; i < fleet.size(); ++i) pids.push_back(fleet.pid(i));
+  return fmt::format("{} {}", fleet.directory(0).parent_path().string(), fmt::join(pids, " "));
+}
+
+class Traces {
+ public:
+  explicit Traces(const std::string& description) {
+    std::istringstream words(description);
+    std::string directory;
+    words >> directory;
+    directory_ = directory;
+    for (pid_t pid = 0; words >> pid;) processes_.emplace_back(pid);
+    REQUIRE(std::filesystem::exists(directory_));
+    REQUIRE(processes_.size() > 1);
+    for (const auto& process : processes_) REQUIRE(process.is_running());
+  }
+
+  [[nodiscard]] bool are_gone() const {
+    for (const auto& process : processes_) {
+      if (process.is_running()) return false;
+    }
+    return !std::filesystem::exists(directory_);
+  }
+
+  // For an end that happens behind our back.
+  [[nodiscard]] bool go_away() const {
+    for (const auto& process : processes_) {
+      if (!process.await_end()) return false;
+    }
+    return eventually([&] { return !std::filesystem::exists(directory_); });
+  }
+
+ private:
+  std::filesystem::path directory_;
+  std::vector<ProcessWatch> processes_;
+};
+
+// A forked child that runs `body` until it is killed, and can say something to the test meanwhile.
+class Program {
+ public:
+  using Say = std::function<void(const std::string&)>;
+
+  explicit Program(const std::function<void(const Say&)>& body) {
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+    hear_ = UniqueFd(ends[0]);
+    UniqueFd tell(ends[1]);
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    try {
+      body([&](const std::string& line) {
+        (void)!::write(tell.get(), (line + '\n').data(), line.size() + 1);
+      });
+      for (;;) ::pause();
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "the program failed: {}\n", error.what());
+    }
+    ::_exit(1);
+  }
+  ~Program() { kill(); }
+
+  [[nodiscard]] std::string received() const {
+    std::string line;
+    for (char c = 0; ::read(hear_.get(), &c, 1) == 1 && c != '\n';) line += c;
+    return line;
+  }
+
+  void kill() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    pid_ = -1;
+  }
+
+ private:
+  UniqueFd hear_;
+  pid_t pid_ = -1;
+};
+
+std::size_t entries_in(const std::filesystem::path& directory) {
+  const std::filesystem::directory_iterator entries(directory);
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+}  // namespace
+
+TEST_CASE("nothing is left when a fleet goes out of scope, whatever state its nodes are in") {
+  std::optional<Traces> traces;
+  {
+    Fleet fleet({.persistence = Persistence::always});
+    traces.emplace(describe(fleet));
+    fleet.pause(1);
+    fleet.kill(2);
+    fleet.terminate(3);
+    fleet.restart(4);
+  }
+  CHECK(traces->are_gone());
+}
+
+TEST_CASE("a fleet that fails to start says the server's own words, and leaves nothing") {
+  const TemporaryDirectory place;
+  const ScopedVariable here("TMPDIR", place.path().string());
+  const FleetOptions options{.nodes = 3, .node_settings = {{2, {"no-such-setting 1"}}}};
+  CHECK(contains(message_of<FleetError>([&] { Fleet{options}; }),
+                 "ended while starting; its last words: "));
+  CHECK(entries_in(place.path()) == 0);
+}
+
+TEST_CASE("nothing is left when the program is killed, not even nodes that are paused") {
+  Program program([](const Program::Say& say) {
+    Fleet fleet({.persistence = Persistence::always});
+    fleet.pause(1);
+    fleet.pause(3);
+    fleet.kill(2);
+    fleet.restart(2);
+    say(describe(fleet));
+    for (;;) ::pause();
+  });
+  const Traces traces(program.received());
+  program.kill();
+  CHECK(traces.go_away());
+}
+
+TEST_CASE("many programs killed at any moment leave nothing") {
+  const TemporaryDirectory place;
+  const ScopedVariable here("TMPDIR", place.path().string());
+  for (int round = 0; round < 20; ++round) {
+    Program program([](const Program::Say&) {
+      const Fleet fleet({.nodes = 2});
+      for (;;) ::pause();
+    });
+    // The moment is a little later each time: from before the first process to a running fleet.
+    ::usleep(static_cast<useconds_t>(round * 1500));
+  }
+  CHECK(eventually([&] { return entries_in(place.path()) == 0; }));
+  CHECK(eventually([&] { return processes_in(place.path()) == 0; }));
+}
+
+TEST_CASE("a forked child of the program that ends does not end the fleet") {
+  Fleet fleet({.nodes = 2});
+  const Traces traces(describe(fleet));
+  const auto child = ::fork();
+  if (child == 0) {
+    { const Fleet inherited(std::move(fleet)); }
+    ::_exit(0);
+  }
+  REQUIRE(child > 0);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(fleet.run(0, {"PING"}) == "PONG");
+  CHECK(fleet.run(1, {"PING"}) == "PONG");
+}
+
+TEST_CASE("no process of a fleet keeps a descriptor of the program open") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);  // inherited by whoever is not careful
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  const Fleet fleet({.nodes = 2});
+  writer.reset();
+  pollfd end{reader.get(), POLLIN, 0};
+  CHECK(::poll(&end, 1, 0) == 1);
+  CHECK((end.revents & POLLHUP) != 0);
+}
+
+TEST_CASE("no server is given the variables that may name nodes and their passwords") {
+  const TemporaryDirectory place;
+  const auto server = script_in(place, "server",
+                                fmt::format(R"sh(
+env >{}/environment
+exec redis-server "$@"
+)sh",
+                                            place.path().string()));
+  const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
+  const ScopedVariable secret("REDLOCK_NODES", "redis://:secret@127.0.0.1:1");
+  const Fleet fleet({.nodes = 1});
+  const std::string environment = text_in(place.path() / "environment");
+  CHECK(environment.find("PATH=") != std::string::npos);
+  CHECK(environment.find("REDLOCK_") == std::string::npos);
+}
+
 TEST_CASE("a password is asked for, and is part of the URI") {
   Fleet fleet({.nodes = 1, .password = "a b\"c\\d%"});
   CHECK(fleet.uri(0) == fmt::format("redis://:a%20b%22c%5Cd%25@127.0.0.1:{}", fleet.port(0)));
   CHECK(fleet.run(0, {"PING"}) == "PONG");
-  redlock::cluster::NodeClient stranger(fleet.port(0));
+  NodeClient stranger(fleet.port(0));
   CHECK(contains(stranger.command({"PING"}), "(error) NOAUTH"));
 }
 
@@ -50,7 +251,7 @@ TEST_CASE("a node whose port another program took meanwhile does not restart, an
   Fleet fleet({.nodes = 2});
   fleet.kill(0);
   {
-    const auto intruder = redlock::cluster::listen_on_loopback(fleet.port(0));
+    const auto intruder = listen_on_loopback(fleet.port(0));
     CHECK(message_of<FleetError>([&] { fleet.restart(0); }) ==
           fmt::format("another program has taken port {} of node 1; end that program and restart "
                       "the node again",
