@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A client of nodes with TLS: what it needs for that, and what it says of nodes that it cannot
-// trust.
-#include "integration/api_fixture.hpp"
+// A client of nodes with TLS: what it needs for that, what it says of nodes that it cannot trust,
+// and of its own files that cannot serve any more. (All certificates are replaced under load by
+// tests/repository/operators_day.sh.)
+#include "integration/api_event_log.hpp"
 #include "support/tls_nodes.hpp"
 
 namespace redlock::testing {
@@ -152,6 +153,40 @@ TEST_CASE("an examination tells of certificates that end within days, and of a k
   // That of the authority ends in a day, before that of the node.
   found = examine(files().authority.issue("long", {names, -hours(1), hours(100)}), own);
   CHECK(found.nodes[0].certificate->of_authority);
+}
+
+TEST_CASE("files that cannot serve are a warning of each node, and no lock is lost by them") {
+  if (!server_has_tls()) return;
+  const Fleet fleet({.nodes = 3, .tls = files().of(files().node, true)});
+  const TemporaryDirectory directory("redlock-rotating");
+  TlsOptions tls = files().trusting();
+  tls.certificate = (directory.path() / "client.crt").string();
+  tls.key = (directory.path() / "client.key").string();
+  place(tls.certificate, {files().client.certificate});
+  place(tls.key, {files().client.key});
+  const auto log = std::make_shared<EventLog>();
+  ClientOptions options = tls_options(fleet.uris(), tls);
+  options.observer = log;
+  const Client client = start_client(options);
+  const auto soon_warned = [&](const std::string& sentence) {
+    return eventually([&] {
+      run_on_all(fleet, {"CLIENT", "KILL", "TYPE", "pubsub"});  // all wait for wake-ups
+      must(client.lock("seat").acquire({.wait = patience}));
+      const auto last = log->lines("up ").back();
+      return sentence.empty() ? !contains(last, "tls.") : contains(last, sentence);
+    });
+  };
+  const auto renewed = files().authority.issue("renewed", {});
+  place(tls.certificate, {renewed.certificate});
+  const std::string sentence = "tls.key: " + tls.key + " is not the key of";
+  CHECK(soon_warned(sentence));
+  const auto examination = must(Admin(client).examine());
+  CHECK(examination.fitness() != Fitness::healthy);
+  CHECK(std::ranges::any_of(examination.problems, [&](const Problem& problem) {
+    return contains(problem.what, sentence);
+  }));
+  place(tls.key, {renewed.key});
+  CHECK(soon_warned(""));
 }
 
 TEST_CASE("the environment has the options for TLS") {
