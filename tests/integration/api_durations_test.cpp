@@ -4,7 +4,7 @@
 #include <limits>
 #include <ratio>
 
-#include "integration/api_queue_fixture.hpp"
+#include "integration/api_fixture.hpp"
 #include "support/stub_server.hpp"
 
 namespace redlock::testing {
@@ -31,7 +31,7 @@ struct Refused {
   bool waits(const Call& call) {
     Lease held = must(other.lock("a").acquire({.wait = patience}));
     auto got = begin(call);
-    REQUIRE(queue_becomes(three_nodes(), "a", 1));
+    REQUIRE(soon_waited_for(three_nodes(), "a", 1));
     held = Lease();
     return get_soon(got);
   }

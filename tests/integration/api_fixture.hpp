@@ -178,6 +178,20 @@ inline bool soon_locked_everywhere(const Fleet& fleet, const std::string& name) 
   return eventually([&] { return nodes_with_lock(fleet, name) == fleet.size(); });
 }
 
+/// Waiters in the line of one node.
+inline std::size_t waiters_on(const Fleet& fleet, std::size_t node, const std::string& name) {
+  return std::stoul(fleet.run(node, {"ZCARD", "redlock:line:{" + name + "}"}));
+}
+
+inline bool soon_waited_for(const Fleet& fleet, const std::string& name, std::size_t count) {
+  return eventually([&] {
+    for (std::size_t node = 0; node < fleet.size(); ++node) {
+      if (waiters_on(fleet, node, name) != count) return false;
+    }
+    return true;
+  });
+}
+
 /// Held on every node, so that whatever is found was not a straggler.
 inline Lease lock_everywhere(const Client& client, const Fleet& fleet, const std::string& name,
                              AcquireOptions options = {.wait = patience}) {

@@ -133,9 +133,7 @@ TEST_CASE("with the program's rights and no other, everything can be done with l
   };
   auto mine = std::async(std::launch::async, take_and_release, std::cref(client));
   auto another = std::async(std::launch::async, take_and_release, std::cref(other));
-  for (std::size_t node = 0; node < 3; ++node) {
-    REQUIRE(eventually([&] { return fleet.run(node, {"ZCARD", "redlock:line:{seat}"}) == "2"; }));
-  }
+  REQUIRE(soon_waited_for(fleet, "seat", 2));
   fleet.run(2, {"DEL", "redlock:lock:{seat}"});
   REQUIRE(eventually([&] { return lease.extend(40s) && nodes_with_lock(fleet, "seat") == 3; }));
   CHECK(must(lease.release()) == Released::released);
@@ -275,7 +273,7 @@ TEST_CASE("an application with a user of its own has its locks, and no other one
   auto waiting = std::async(std::launch::async, [&] {
     return must(must(other.lock("app1:seat").acquire({.wait = patience})).release());
   });
-  REQUIRE(eventually([&] { return fleet.run(0, {"ZCARD", "redlock:line:{app1:seat}"}) == "1"; }));
+  REQUIRE(soon_waited_for(fleet, "app1:seat", 1));
   const auto refused = stranger.lock("app1:seat").acquire();
   CHECK(code_of(refused) == Errc::no_quorum);
   CHECK(refused.error().is_configuration());

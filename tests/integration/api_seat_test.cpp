@@ -21,9 +21,7 @@ class CallerThatWaits {
     thread_ = std::jthread([this, lock = client->lock(name)](const std::stop_token& stop) mutable {
       answer_.set_value(lock.acquire({.wait = forever, .ordering = Ordering::fifo}, stop));
     });
-    REQUIRE(eventually([&] {
-      return three_nodes().run(0, {"EXISTS", "redlock:line:{" + name + "}"}) != "0";
-    }));
+    REQUIRE(soon_waited_for(three_nodes(), name, 1));
   }
 
   void release() { must(lease_.release()); }
@@ -145,29 +143,6 @@ TEST_CASE("any number of callers with any pauses are all answered") {
     CHECK(run_load(client, {.threads = threads}, 1) == 0);
     CHECK(run_load(client, {.threads = threads, .cycles = 20, .with_callbacks = true}, 2) == 0);
   }
-}
-
-TEST_CASE("callers are answered while a node is stopped, killed and started again") {
-  Fleet fleet({.nodes = 3});
-  Client client = start_client(fleet);
-  std::atomic<bool> done{false};
-  std::thread faults([&] {
-    while (!done) {
-      fleet.pause(0);
-      std::this_thread::sleep_for(50ms);
-      fleet.resume(0);
-      fleet.kill(1);
-      std::this_thread::sleep_for(50ms);
-      fleet.restart(1);
-      std::this_thread::sleep_for(100ms);
-    }
-  });
-  for (const std::size_t threads : {1U, 2U, 4U}) {
-    static_cast<void>(run_load(client, {.threads = threads, .with_callbacks = true}, 3));
-  }
-  done = true;
-  faults.join();
-  CHECK(run_load(client, {.threads = 2}, 4) == 0);
 }
 
 TEST_CASE("a client may be destroyed while callers are alone, or many") {
