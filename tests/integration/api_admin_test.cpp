@@ -1,36 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Admin against real nodes: force_release, that is who loses the lock, how that holder learns of
-// it (by a watchdog: cli_locks_test.cpp), and that nobody else is touched; and who holds a lock, as
-// people are told: a note beside the owner, which the protocol never reads.
+// Admin against real nodes: force_release, that is what each node did, and that nobody else is
+// touched (how a holder learns of it: api_leases_test.cpp, cli_locks_test.cpp); and the note of who
+// holds a lock, beside the owner, which the protocol never reads.
 #include "integration/api_fixture.hpp"
 
 namespace redlock::testing {
 namespace {
-
-TEST_CASE("a forced holder is told so when it asks, and the next has a larger token") {
-  const Fleet fleet({.nodes = 3});
-  const Client holder = start_client(fleet);
-  const Client other = start_client(fleet);
-  Lease lease = lock_everywhere(holder, fleet, "a", {.lease = 50s});
-
-  const auto forced = must(Admin(other).force_release("a"));
-  CHECK(forced.outcome == Forced::released);
-  CHECK(forced.name == "a");
-  CHECK(forced.owner == lease.owner());
-  CHECK(forced.quorum == 2);
-
-  const Lease next = must(other.lock("a").acquire({.wait = patience}));
-  CHECK(next.token() > lease.token());
-  CHECK_FALSE(lease.loss_reason());
-  CHECK(code_of(lease.confirm()) == Errc::lost);
-  REQUIRE(lease.lost().stop_requested());
-  CHECK(lease.loss_reason() == LossReason::forced);
-  CHECK(lease.remaining() == 0ns);
-  CHECK(std::string(to_string(*lease.loss_reason())) == "forced");
-  CHECK(must(lease.release()) == Released::already_gone);
-  CHECK(next.valid());
-  CHECK(must(Admin(other).inspect("a")).owner == next.owner());
-}
 
 TEST_CASE("what is not held by redlock on a quorum of nodes is not forced") {
   const Fleet fleet({.nodes = 3});
@@ -99,50 +74,10 @@ TEST_CASE("what remembers a forced owner is no lock, keeps its grant out, and en
 
 const std::string lock_key = "redlock:lock:{a}";
 
-Client client_called(const Fleet& fleet, const std::string& label) {
-  return start_client(fleet, [&](ClientOptions& options) { options.label = label; });
-}
-
-TEST_CASE("a lock says on every node which program took it, since when, and who is the next") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = client_called(fleet, "nightly backup");
-  const auto before = std::chrono::system_clock::now();
-  RedLock lock = client.lock("a");
-  lock.lock();
-  REQUIRE(soon_locked_everywhere(fleet, "a"));
-
-  const auto report = must(Admin(client).inspect("a"));
-  REQUIRE(report.holder);
-  CHECK(report.holder->label == "nightly backup");
-  CHECK(report.holder->pid == static_cast<std::uint64_t>(getpid()));
-  CHECK_FALSE(report.holder->host.empty());
-  CHECK(report.holder->since >= std::chrono::floor<std::chrono::milliseconds>(before) - 1ms);
-  CHECK(report.holder->since <= std::chrono::system_clock::now() + 1ms);
-  for (const NodeLock& node : report.nodes) {
-    REQUIRE(node.owners.size() == 1);
-    CHECK(node.owners.front().owner == report.owner);
-    CHECK(node.owners.front().count == 1);
-    REQUIRE(node.holder);
-    CHECK(node.holder->since == report.holder->since);
-  }
-
-  // With its note it is entered, forced and taken again like any.
-  lock.lock();
-  CHECK(lock.hold_count() == 2);
-  CHECK(must(Admin(client).force_release("a")).outcome == Forced::released);
-  const Client next = client_called(fleet, "second");
-  const Lease lease = must(next.lock("a").acquire({.wait = patience}));
-  const auto of_next = must(Admin(next).inspect("a"));
-  CHECK(of_next.owner == lease.owner());
-  REQUIRE(of_next.holder);
-  CHECK(of_next.holder->label == "second");
-  lock.unlock();
-  lock.unlock();
-}
-
 TEST_CASE("a node that is healed gets the note of the grant, and it goes with the lock") {
   const Fleet fleet({.nodes = 3});
-  const Client client = client_called(fleet, "healer");
+  const Client client =
+      start_client(fleet, [](ClientOptions& options) { options.label = "healer"; });
   Lease lease = lock_everywhere(client, fleet, "a", {.lease = 50s});
   const auto note = fleet.run(1, {"HGET", lock_key, "@"});
   CHECK(contains(note, " healer"));
