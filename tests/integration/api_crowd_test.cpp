@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Many calls: ten thousand of one client at once, to nodes that are well, which take their time,
-// and none is refused; increments by several processes; and a caller far away from the nodes, whose
-// connections go through relays that deliver each byte half a round trip later, beside near ones.
-#include <iterator>
-
+// and none is refused; and a caller far away from the nodes, whose connections go through relays
+// that deliver each byte half a round trip later, beside near ones.
 #include "integration/api_fixture.hpp"
 #include "support/proxy.hpp"
-#include "support/temporary_directory.hpp"
 
 namespace redlock::testing {
 namespace {
@@ -128,65 +125,6 @@ TEST_CASE("leases that the program dropped just before are released; without a q
   CHECK(report.released == 0);
   // What could be sent was sent.
   CHECK(eventually([&] { return locks_on(fleet, 2) == 0; }));
-}
-
-namespace fs = std::filesystem;
-
-/// Reads the counter, thinks, writes it back one higher: loses an update unless it is alone.
-void increment(const fs::path& counter) {
-  long value = 0;
-  std::ifstream(counter) >> value;
-  ::usleep(200);
-  std::ofstream(counter) << value + 1;
-}
-
-/// The exit code of a process that increments under the lock, noting its tokens in the log.
-int increment_many_times(const ClientOptions& options, const fs::path& directory, int times) {
-  auto client = Client::create(options);
-  if (!client) return 2;
-  RedLock lock = client->lock("counter");
-  for (int i = 0; i < times; ++i) {
-    auto lease = lock.acquire({.wait = forever});
-    if (!lease) return 3;
-    increment(directory / "counter");
-    std::ofstream(directory / "tokens", std::ios::app) << lease->token() << '\n';
-    if (!lease->valid()) return 4;  // the machine was too busy for what this test is about
-    if (lease->release() != Released::released) return 5;
-  }
-  return 0;
-}
-
-TEST_CASE("five processes of 200 increments lose none, and their tokens rise") {
-  constexpr int processes = 5;
-  constexpr int times = 200;
-  const Fleet fleet({.nodes = 3});
-  const TemporaryDirectory directory;
-  std::ofstream(directory.path() / "counter") << 0;
-  ClientOptions options = options_for(fleet.uris());
-  options.retry_min = 1ms;
-  options.retry_max = 5ms;
-  options.retry_cap = 20ms;
-
-  std::vector<pid_t> children;
-  for (int i = 0; i < processes; ++i) {
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) ::_exit(increment_many_times(options, directory.path(), times));
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    CHECK(status == 0);
-  }
-
-  long counter = 0;
-  std::ifstream(directory.path() / "counter") >> counter;
-  CHECK(counter == processes * times);
-  std::ifstream log(directory.path() / "tokens");
-  const std::vector<std::uint64_t> tokens{std::istream_iterator<std::uint64_t>(log), {}};
-  CHECK(tokens.size() == processes * times);
-  CHECK(std::adjacent_find(tokens.begin(), tokens.end(), std::greater_equal<>()) == tokens.end());
 }
 
 constexpr std::size_t far_caller = 3;

@@ -2,40 +2,30 @@
 // The life of a lease: renewed until released, ending by itself, bounded, lost; and what an
 // observer is told of it; and asking a quorum whether the lock is still ours, which changes
 // nothing. And grants that go from hand to hand: what is late of the first holder finds no way
-// back.
+// back. (Over nodes that restart empty: tests/soak/rolling.cpp.)
 #include "integration/api_event_log.hpp"
-#include "support/proxy.hpp"
 
 namespace redlock::testing {
 namespace {
 
-struct Listening {
-  std::shared_ptr<EventLog> journal = std::make_shared<EventLog>();
-  Client client;
-
-  explicit Listening(const Fleet& fleet)
-      : client(start_client(fleet, [&](ClientOptions& options) {
-          options.observer = journal;
-          // For leases that must not be lost: a busy machine may stand still for seconds.
-          options.lease = 6s;
-          options.node_timeout = 3s;
-        })) {}
-
-  [[nodiscard]] Lease acquire(const std::string& name, AcquireOptions options = {}) const {
-    options.wait = patience;
-    return must(client.lock(name).acquire(options));
-  }
-};
-
 TEST_CASE("a lease is renewed again and again, if it is not to end by itself") {
-  std::optional<Listening> listening(std::in_place, three_nodes());
-  const auto journal = listening->journal;
-  Lease renewed = listening->acquire("renewed");
+  const auto journal = std::make_shared<EventLog>();
+  std::optional<Client> client = start_client(three_nodes(), [&](ClientOptions& options) {
+    options.observer = journal;
+    // For leases that must not be lost: a busy machine may stand still for seconds.
+    options.lease = 6s;
+    options.node_timeout = 3s;
+  });
+  const auto acquire = [&](const std::string& name, AcquireOptions options = {}) {
+    options.wait = patience;
+    return must(client->lock(name).acquire(options));
+  };
+  Lease renewed = acquire("renewed");
   const auto first = renewed.valid_until();
-  const Lease always = listening->acquire("always", {.lease = 6s, .renewal = Renewal::always});
-  const Lease never = listening->acquire("never", {.lease = 3s, .renewal = Renewal::never});
-  const Lease bounded = listening->acquire("bounded", {.max_hold = 5s});
-  const Lease brief = listening->acquire("brief", {.lease = 2s});
+  const Lease always = acquire("always", {.lease = 6s, .renewal = Renewal::always});
+  const Lease never = acquire("never", {.lease = 3s, .renewal = Renewal::never});
+  const Lease bounded = acquire("bounded", {.max_hold = 5s});
+  const Lease brief = acquire("brief", {.lease = 2s});
   const auto reason = brief.loss_reason();
   if (brief.valid()) CHECK_FALSE(reason.has_value());
 
@@ -58,38 +48,11 @@ TEST_CASE("a lease is renewed again and again, if it is not to end by itself") {
   CHECK_FALSE(renewed.lost().stop_requested());
   CHECK(must(renewed.release()) == Released::released);
 
-  listening.reset();
+  client.reset();
   CHECK(always.loss_reason() == LossReason::closed);
   CHECK(brief.loss_reason() == LossReason::expired);
   CHECK(journal->count(lost_brief + " expired") == 1);
   CHECK(journal->count(lost_brief + " closed") == 0);
-}
-
-TEST_CASE("a lease over nodes that restart empty one at a time is held through, and all is told") {
-  Fleet fleet({.nodes = 3, .password = "open-sesame"});
-  std::optional<Listening> listening(std::in_place, fleet);
-  const auto journal = listening->journal;
-  const Lease lease = listening->acquire("held through");
-  for (std::size_t node = 0; node < 3; ++node) {
-    const std::string uri = "redis://127.0.0.1:" + std::to_string(fleet.port(node)) + " ";
-    CHECK(journal->soon_has("up " + uri));
-    fleet.restart(node, cluster::Data::empty);
-    REQUIRE(eventually([&] { return is_locked_on(fleet, node, "held through"); }));
-    CHECK(eventually([&] {
-      return journal->count("down " + uri + "connection_lost") > 0 ||
-             journal->count("down " + uri + "connection_failed") > 0;
-    }));
-    CHECK(journal->soon_has("up " + uri, 2));
-    // It counts once a later round has found it held.
-    const std::size_t renewals = journal->count("renewed held through");
-    REQUIRE(journal->soon_has("renewed held through", renewals + 2));
-  }
-  CHECK(lease.valid());
-
-  listening.reset();
-  CHECK(lease.loss_reason() == LossReason::closed);
-  CHECK(lease.remaining() == 0ns);
-  CHECK(journal->count("lost held through " + std::to_string(lease.token()) + " closed") == 1);
 }
 
 /// As if somebody had removed the lock by hand and another client had taken it. (Where it is merely
@@ -190,36 +153,6 @@ TEST_CASE("a grant is taken up and extended by another client, and lost if a thi
   CHECK(taken_up.lost().stop_requested());
   CHECK_FALSE(taken_up.valid());
   CHECK(must(taken_up.release()) == Released::already_gone);
-}
-
-TEST_CASE("what was on its way when a lease was detached does not revive it after its release") {
-  const Fleet fleet({.nodes = 3});
-  Proxy proxy(fleet.port(2));
-  const Client first = start_client(options_for({fleet.uri(0), fleet.uri(1), proxy.uri()}));
-  const Client second = start_client(fleet);
-  warm_up(first, fleet);
-  for (const bool takes_it_up : {true, false}) {
-    CAPTURE(takes_it_up);
-    proxy.hold_requests();
-    Lease lease = must(first.lock("a").acquire());
-    REQUIRE_FALSE(is_locked_on(fleet, 2, "a"));
-    const Grant grant = lease.detach();
-    RedLock lock = second.lock("a");
-    CHECK(must(takes_it_up ? must(lock.attach(grant)).release() : lock.release(grant)) ==
-          Released::released);
-    // A release is told by a quorum, and one that came to the last node behind a late acquire would
-    // only free it again.
-    REQUIRE(soon_free_everywhere(fleet, "a"));
-    for (std::size_t node = 0; node < 3; ++node) {
-      REQUIRE(eventually([&] {
-        return fleet.run(node, {"EXISTS", "redlock:forced:{a}:" + grant.owner}) == "1";
-      }));
-    }
-    proxy.pass();
-    // Behind it on the same connection.
-    must(lock_everywhere(first, fleet, "b").release());
-    CHECK_FALSE(is_locked_on(fleet, 2, "a"));
-  }
 }
 
 }  // namespace

@@ -198,19 +198,6 @@ TEST_CASE("a node that loads a large append-only file says so") {
          with_debug({"key-load-delay 1000", "rdbcompression no"})});
 }
 
-TEST_CASE("what a node forgets of scripts and connections costs no vote") {
-  const Fleet fleet({.nodes = 3});
-  const Client client = start_client(fleet);
-  warm_up(client, fleet);
-  Lease lease = must(client.lock("seat").acquire());
-  run_on_all(fleet, {"SCRIPT", "FLUSH"});
-  must(lease.extend(40s));
-  must(must(client.lock("other").acquire()).release());
-  for (const char* type : {"normal", "pubsub"}) run_on_all(fleet, {"CLIENT", "KILL", "TYPE", type});
-  CHECK(eventually([&] { return lease.extend(40s) && nodes_with_lock(fleet, "seat") == 3; }));
-  CHECK(must(lease.release()) == Released::released);
-}
-
 Fleet fleet_without(const std::string& command) {
   return Fleet({.nodes = 3, .node_settings = {{0, {"rename-command " + command + " it-is-gone"}}}});
 }
