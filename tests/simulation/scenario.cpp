@@ -115,10 +115,8 @@ bool messages(Stage& stage, const Words& words) {
 }
 
 void node_step(Stage& stage, const Words& words) {
-  static const std::map<std::string, Ailment> ailments = {
-      {"well", Ailment::none},       {"full", Ailment::full},
-      {"busy", Ailment::busy},       {"loading", Ailment::loading},
-      {"misconf", Ailment::misconf}, {"read-only", Ailment::read_only}};
+  static const std::map<std::string, Ailment> ailments = {{"well", Ailment::none},
+                                                          {"busy", Ailment::busy}};
   const auto node = static_cast<Stage::Node>(std::stoul(words.at(1)));
   if (words.at(2) == "is") {
     stage.node(node).ailment = ailments.at(words.at(3));
@@ -162,7 +160,6 @@ const std::map<std::string, Step>& client_steps() {
        }},
       {"stops", [](Stage& s, Client& c, const Words&) { s.pause(c); }},
       {"goes-on", [](Stage& s, Client& c, const Words&) { s.resume(c); }},
-      {"clock", [](Stage& s, Client& c, const Words& w) { s.set_speed(c, std::stoi(w.at(2))); }},
       {"reads-clocks", [](Stage& s, Client& c, const Words&) { s.read_clocks(c); }},
       {"reads", [](Stage& s, Client& c, const Words&) { s.read(c); }},
       {"writes", [](Stage& s, Client& c, const Words&) { s.write(c); }},
@@ -205,8 +202,6 @@ void read_setting(Scenario& scenario, const std::string& line) {
     scenario.settings.judged.clocks = false;
   } else if (line == "clocks cannot be promised here") {
     scenario.settings.judged.clocks = scenario.settings.judged.possession = false;
-  } else if (line == "possession cannot be promised here") {
-    scenario.settings.judged.possession = false;
   } else if (line == "tokens cannot be promised here") {
     scenario.settings.judged.tokens = false;
   } else if (words[0] == "with" && words.at(2) == "breaks:") {

@@ -87,7 +87,6 @@ class Stage final : NodeServerHost {
   void pause(Client& of) { of.paused = true; }
   void resume(Client& of);
   void step_clock(Node node, Duration by) { nodes_.at(node).wall.step(now_, by); }
-  void set_speed(Client& of, std::int32_t ppm) { of.clock.set_speed(now_, ppm); }
   /// The client learns what every node's clock shows.
   void read_clocks(Client& of);
   NodeData& node(Node node) { return nodes_.at(node).data; }
