@@ -295,18 +295,6 @@ TEST_CASE("a grant that comes after the release lasts from then on, and so does 
   CHECK_FALSE(rig.asked(2));
 }
 
-TEST_CASE("an acquire that was answered, before its release or behind it, is owed for a lease") {
-  for (const bool behind : {false, true}) {
-    Rig rig(3);
-    const auto id = rig.acquire();
-    const Send sent = rig.take(2);
-    if (!behind) rig.answer(sent, Granted{7});
-    rig.cancel(id);
-    if (behind) rig.answer(sent, Granted{7});
-    CHECK_FALSE(released_long_after(rig));
-  }
-}
-
 TEST_CASE("many debts to a dead node wake nobody more than twice a second") {
   Rig rig(3);
   owe(rig, 500, broken, 3ms);

@@ -75,35 +75,6 @@ TEST_CASE("an owner takes a name, takes it once more, and leaves it as often") {
   CHECK(rig.outcome(rig.leave(alice)) == Released::already_gone);
 }
 
-TEST_CASE("another owner contends, and has a lease of its own") {
-  AliceHas rig;
-  const auto other = rig.take(bob);
-  REQUIRE(rig.oldest_is<AcquireCommand>(0));
-  CHECK(rig.oldest<AcquireCommand>(0).owner != rig.lease.owner);
-  rig.answer({0, 1, 2}, Refused{30s});
-  CHECK(rig.failure(other) == Errc::contended);
-  CHECK(rig.outcome(rig.leave(bob)) == Released::already_gone);
-  const auto again = rig.take(alice);
-  rig.answer_all();
-  CHECK(rig.result<EnterSucceeded>(again).count == 2);
-}
-
-TEST_CASE("a call is queued behind the one that acquires, and then enters its lease") {
-  OwnersRig rig;
-  const auto first = rig.take(alice, 10s);
-  const auto second = rig.take(alice, 10s);
-  const auto third = rig.take(alice, 10s);
-  CHECK(rig.asked_count(0) == 1);
-  rig.answer({0, 1, 2}, Granted{7});
-  CHECK(rig.ended_with<AcquireSucceeded>(first));
-  CHECK_FALSE(rig.ended(second));
-  CHECK(rig.asked_count(0) == 1);
-  rig.answer({0, 1, 2}, Held{7});
-  CHECK(rig.result<EnterSucceeded>(second).count == 2);
-  rig.answer({0, 1, 2}, Held{7});
-  CHECK(rig.result<EnterSucceeded>(third).count == 3);
-}
-
 TEST_CASE("calls for another name, and those of other owners, are not queued behind it") {
   OwnersRig rig;
   rig.take(alice, 10s);

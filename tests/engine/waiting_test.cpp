@@ -407,22 +407,6 @@ TEST_CASE("a call that came too late is behind all clients' calls that waited wh
   CHECK(rig.oldest<AcquireCommand>(0).place.waited <= pause);  // and not since its begin
 }
 
-TEST_CASE("a call that ends stands the next of its client in its place, with its turn") {
-  Crowd rig;
-  const auto first = rig.acquire(in_order(600ms));
-  rig.refuse(all);
-  rig.advance(100ms);
-  rig.acquire(in_order(60s));
-  rig.advance(500ms);
-  REQUIRE(rig.ended(first));
-  for (const NodeIndex node : all) {
-    REQUIRE(rig.oldest_is<LeaveCommand>(node));
-    CHECK(rig.oldest<LeaveCommand>(node).line == first);
-    CHECK(rig.oldest<LeaveCommand>(node).next.line == first);
-    CHECK(rig.oldest<LeaveCommand>(node).next.waited == 500ms);
-  }
-}
-
 TEST_CASE("a client that closes is in no line, however many of its calls wait") {
   Waiter rig;
   const auto second = rig.acquire(in_order(60s));
@@ -541,28 +525,23 @@ TEST_CASE("a waiter keeps its place while it waits for a node that does not answ
 }
 
 TEST_CASE("a call that ends leaves every line at once") {
-  Crowd rig;
-  auto what = in_order(60s);
-  Errc expected = Errc::timed_out;
-  SUBCASE("cancelled") {
-    expected = Errc::cancelled;
+  struct End {
+    Errc why;
+    Duration wait = 60s;
+    Instant deadline = never;
+  };
+  for (const auto& [why, wait, deadline] : {End{Errc::cancelled}, End{Errc::timed_out, 100ms},
+                                            End{Errc::timed_out, 60s, Rig::start + 100ms}}) {
+    Crowd rig;
+    auto what = in_order(wait);
+    what.deadline = deadline;
+    const auto id = rig.acquire(what);
+    rig.refuse(all);
+    why == Errc::cancelled ? rig.cancel(id) : rig.advance(101ms);
+    CHECK(rig.failure(id) == why);
+    for (const NodeIndex node : all) CHECK(rig.left(node, id));
+    CHECK(rig.all_answered());
   }
-  SUBCASE("its waiting time is over") {
-    what.wait = 100ms;
-  }
-  SUBCASE("its deadline has come") {
-    what.deadline = rig.now + 100ms;
-  }
-  const auto id = rig.acquire(what);
-  rig.refuse(all);
-  if (expected == Errc::cancelled) {
-    rig.cancel(id);
-  } else {
-    rig.advance(101ms);
-  }
-  CHECK(rig.failure(id) == expected);
-  for (const NodeIndex node : all) CHECK(rig.left(node, id));
-  CHECK(rig.all_answered());
 }
 
 TEST_CASE("a call that ends with a question under way leaves behind it") {
