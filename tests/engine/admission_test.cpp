@@ -89,26 +89,18 @@ TEST_CASE("whoever waits for locks has one attempt at the least, and ends in tim
   CHECK(rig.failure(waiting) == Errc::timed_out);
 }
 
-TEST_CASE("a repeated attempt that waits for room ends with the waiting time") {
-  Rig rig = narrow(1);
-  const auto waiting = rig.acquire(Rig::waiting(200ms));
-  rig.answer({0, 1}, Refused{});
-  rig.take(2);
-  rig.answer(2, NotHeld{});
-  rig.acquire();  // takes the room while the first pauses
-  CHECK(rig.ends_after(200ms, waiting));
-  CHECK(rig.failure(waiting) == Errc::timed_out);
-}
-
-TEST_CASE("a call that gave votes back, and waits for room, ends with its waiting time") {
-  Rig rig = narrow(1);
-  const auto waiting = rig.acquire(Rig::waiting(200ms, true));
-  rig.answer(0, Granted{7});
-  rig.answer({1, 2}, Refused{});
-  rig.advance(1ms);
-  rig.acquire();  // takes the room while the first pauses
-  CHECK(rig.ends_after(199ms, waiting));
-  CHECK(rig.failure(waiting) == Errc::timed_out);
+TEST_CASE("a call that waits for room after its first attempt ends with its waiting time") {
+  for (const bool gave_votes_back : {false, true}) {
+    CAPTURE(gave_votes_back);
+    Rig rig = narrow(1);
+    const auto waiting = rig.acquire(Rig::waiting(200ms, gave_votes_back));
+    rig.answer(0, gave_votes_back ? Reply{Granted{7}} : Reply{Refused{}});
+    rig.answer({1, 2}, Refused{});
+    rig.advance(1ms);
+    rig.acquire();  // takes the room while the first pauses
+    CHECK(rig.ends_after(199ms, waiting));
+    CHECK(rig.failure(waiting) == Errc::timed_out);
+  }
 }
 
 TEST_CASE("renewals, releases and repetitions wait for no room") {

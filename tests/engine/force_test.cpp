@@ -18,13 +18,6 @@ Cause cause_at(const BroadcastDone& done, NodeIndex node) {
   return std::get<Unavailable>(done.replies[node]).cause;
 }
 
-/// Node 0 says in the next round that this owner was forced out; the others confirm.
-void round_forced_out_on_0(Rig& rig) {
-  rig.advance(10s);
-  rig.answer(0, ForcedOut{});
-  rig.answer({1, 2}, Held{7});
-}
-
 }  // namespace
 
 TEST_CASE("a force is sent in full to every node, for this owner, for longer than its lease") {
@@ -82,21 +75,23 @@ TEST_CASE("a caller that extends what was forced out is told so") {
   CHECK(rig.result<Failed>(id).detail == "somebody released it by force");
 }
 
-TEST_CASE("a node that turns the owner away is not healed, and not released") {
+TEST_CASE(
+    "a node that turns the owner away is not released, nor healed until it does so no longer") {
   RenewedRig rig;
   for (int round = 0; round < 2; ++round) {
-    round_forced_out_on_0(rig);
+    rig.advance(10s);
+    rig.answer(0, ForcedOut{});
+    rig.answer({1, 2}, Held{7});
     CHECK_FALSE(rig.asked(0));
   }
-  rig.release(rig.grant);
-  CHECK(rig.releases(0) == 0);
-}
-
-TEST_CASE("a node that no longer turns the owner away is healed: too few did, and long ago") {
-  RenewedRig rig;
-  round_forced_out_on_0(rig);
-  rig.forgets(0);
-  CHECK(rig.oldest_is<AcquireCommand>(0));
+  SUBCASE("released") {
+    rig.release(rig.grant);
+    CHECK(rig.releases(0) == 0);
+  }
+  SUBCASE("healed: too few turned it away, and long ago") {
+    rig.forgets(0);
+    CHECK(rig.oldest_is<AcquireCommand>(0));
+  }
 }
 
 TEST_CASE("a healing that is turned away takes the node back") {

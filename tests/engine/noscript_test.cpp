@@ -29,42 +29,32 @@ TEST_CASE("an acquire whose script is unknown is sent in full while somebody wan
 }
 
 TEST_CASE("a hold or a heal whose script is unknown is not sent again once nobody wants it") {
-  RenewedRig rig;
-  NodeIndex node = 0;
-  std::size_t releases = 0;
-  SUBCASE("a hold") {
-    const auto id = rig.extend(rig.grant, 60s);
-    SUBCASE("after release began") {
-      releases = 1;
-    }
-    SUBCASE("after loss") {
-      rig.answer({1, 2}, Taken{});
-      REQUIRE(rig.lost.contains(rig.grant));
-    }
-    SUBCASE("after its round timed out") {
-      rig.advance(250ms);
-      REQUIRE(rig.failure(id) == Errc::no_quorum);
-    }
+  enum class After { release, loss, timeout };  // of its round
+  struct Case {
+    bool heals;
+    After after;
+  };
+  for (const Case& row :
+       {Case{false, After::release}, Case{false, After::loss}, Case{false, After::timeout},
+        Case{true, After::release}, Case{true, After::loss}}) {
+    const auto [heals, after] = row;
+    CAPTURE(row.heals);
+    CAPTURE(static_cast<int>(row.after));
+    RenewedRig rig;
+    const NodeIndex node = heals ? 2 : 0;
+    std::optional<Send> unknown;
+    if (heals) unknown = rig.heal_of(node);
+    rig.extend(rig.grant, 60s);
+    if (!heals) unknown = rig.take(node);
+    if (after == After::release) rig.release(rig.grant);
+    if (after == After::loss) rig.answer({1, heals ? 0U : 2U}, Taken{});
+    if (after == After::timeout) rig.advance(250ms);
+    REQUIRE(rig.lost.contains(rig.grant) == (after == After::loss));
+    while (rig.oldest_is<HoldCommand>(node)) rig.take(node);
+    rig.answer(*unknown, NoScript{});
+    CHECK(rig.asked_count(node) == (after == After::release ? 1 : 0));
+    CHECK(rig.releases(node) == rig.asked_count(node));
   }
-  SUBCASE("a heal") {
-    rig.forgets(2);
-    node = 2;
-    REQUIRE(rig.oldest_is<AcquireCommand>(2));
-    SUBCASE("after release began") {
-      releases = 1;
-    }
-    SUBCASE("after loss") {
-      const auto id = rig.extend(rig.grant, 30s);
-      rig.answer(0, Taken{});
-      REQUIRE(rig.failure(id) == Errc::lost);
-    }
-  }
-  const Send unknown = rig.take(node);
-  if (releases > 0) rig.release(rig.grant);
-  while (rig.oldest_is<HoldCommand>(node)) rig.take(node);
-  rig.answer(unknown, NoScript{});
-  CHECK(rig.asked_count(node) == releases);
-  CHECK(rig.releases(node) == releases);
 }
 
 TEST_CASE("NOSCRIPT to an acquire and to the release behind it says that the node has nothing") {

@@ -101,34 +101,31 @@ TEST_CASE("a call that barges moves up when one before it ends") {
 }
 
 TEST_CASE("a call that barges and waits behind others ends when its time has come") {
-  Bargers rig;
-  const auto first = rig.acquire(Rig::waiting(60s));
-  rig.acquire(Rig::waiting(60s));
-  auto what = Rig::waiting(100ms);
-  Errc expected = Errc::timed_out;
-  SUBCASE("that for waiting") {}
-  SUBCASE("its deadline") {
-    what.wait = 60s;
-    what.deadline = rig.now + 100ms;
+  struct End {
+    Errc why;  // cancelled: by a stop request, or with its client
+    Duration wait = 60s;
+    Instant deadline = never;
+  };
+  for (const auto& [why, wait, deadline] :
+       {End{Errc::timed_out, 100ms}, End{Errc::timed_out, 60s, Rig::start + 100ms},
+        End{Errc::cancelled}}) {
+    Bargers rig;
+    const auto first = rig.acquire(Rig::waiting(60s));
+    rig.acquire(Rig::waiting(60s));
+    auto what = Rig::waiting(wait);
+    what.deadline = deadline;
+    const auto third = rig.acquire(what);
+    const auto fourth = rig.acquire(Rig::waiting(60s));
+    rig.refuse_all();
+    rig.advance(10ms);
+    CHECK_FALSE(rig.ended(third));
+    why == Errc::cancelled ? rig.cancel(third) : rig.advance(90ms);
+    CHECK(rig.failure(third) == why);
+    rig.refuse_all();
+    rig.cancel(first);
+    REQUIRE(rig.asked_count(0) >= 1);
+    while (!rig.ended(fourth)) rig.answer(0, Granted{7});
   }
-  SUBCASE("by a stop request, or with its client") {
-    expected = Errc::cancelled;
-  }
-  const auto third = rig.acquire(what);
-  const auto fourth = rig.acquire(Rig::waiting(60s));
-  rig.refuse_all();
-  rig.advance(10ms);
-  CHECK_FALSE(rig.ended(third));
-  if (expected == Errc::cancelled) {
-    rig.cancel(third);
-  } else {
-    rig.advance(90ms);
-  }
-  CHECK(rig.failure(third) == expected);
-  rig.refuse_all();
-  rig.cancel(first);
-  REQUIRE(rig.asked_count(0) >= 1);
-  while (!rig.ended(fourth)) rig.answer(0, Granted{7});
 }
 
 TEST_CASE("a client passes a lock on among its calls, and lets others come once in a while") {
