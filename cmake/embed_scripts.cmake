@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Writes OUTPUT, a C++ header with one string constant for each Lua file in SCRIPTS, named like the
-# file, and a list of all with their names. Run by the build:
+# Writes OUTPUT, a C++ header with one constant for each Lua file in SCRIPTS, named like the file,
+# and a list of all. Run by the build:
 # cmake -DSCRIPTS=a.lua,b.lua -DOUTPUT=scripts.hpp -P embed_scripts.cmake
 set(header "// Written by cmake/embed_scripts.cmake from the .lua files.\n#pragma once\n\n")
-string(APPEND header "#include <string_view>\n#include <utility>\n\n"
-       "namespace redlock::wire::scripts {\n")
+string(APPEND header "#include \"wire/script_text.hpp\"\n\nnamespace redlock::wire::scripts {\n")
 string(REPLACE "," ";" scripts "${SCRIPTS}")
 foreach(script IN LISTS scripts)
   get_filename_component(name ${script} NAME_WE)
@@ -13,9 +12,10 @@ foreach(script IN LISTS scripts)
   if(NOT closing EQUAL -1)
     message(FATAL_ERROR "${script} contains )lua\", which would end the C++ string early")
   endif()
-  string(APPEND header "\ninline constexpr std::string_view ${name} = R\"lua(${text})lua\";\n")
-  string(APPEND all "    {\"${name}\", ${name}},\n")
+  string(APPEND header "\ninline constexpr ScriptText ${name}{\"${name}\", "
+         "R\"lua(${text})lua\"};\n")
+  string(APPEND all "    ${name},\n")
 endforeach()
-string(APPEND header "\ninline constexpr std::pair<std::string_view, std::string_view> all[] = {\n"
+string(APPEND header "\ninline constexpr ScriptText all[] = {\n"
        "${all}};\n\n}  // namespace redlock::wire::scripts\n")
 file(WRITE ${OUTPUT} "${header}")

@@ -135,9 +135,7 @@ void Connection::write(CallParts& call, Script script, engine::Form form) {
   if (form == engine::Form::source) to_load_.reset(index);
   // An acquire has it among its own. That of a node that has shown no marker is empty: if it gets
   // one, it is to be read before the node confirms anything.
-  if (script == script_for<engine::HoldCommand>) {
-    call.end_with(layout_.marker, {"=", membership_});
-  }
+  if (row_of(script).names_members) call.name_members(context());
   await({.kind = Awaited::Kind::commands,
          .script = script,
          .commands = call.count(),

@@ -280,6 +280,7 @@ constexpr std::array<ScriptRow, script_count> rows{
               .loaded = true,
               .at_maxmemory = true,
               .many_in_a_call = true,
+              .names_members = true,
               .write_keys = hold_keys,
               .write_arguments = hold_arguments,
               .read = read_hold},

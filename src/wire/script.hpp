@@ -16,6 +16,7 @@
 #include "wire/holder_text.hpp"
 #include "wire/key_layout.hpp"
 #include "wire/reply_view.hpp"
+#include "wire/script_text.hpp"
 
 namespace redlock::wire {
 
@@ -50,11 +51,12 @@ struct CallContext {
 
 struct ScriptRow {
   Script script{};
-  std::string_view source;
+  ScriptText source;
   bool in_order = false;        ///< line.lua stands in front of it
   bool loaded = false;          ///< by every connection; others, which are rare, go in full
   bool at_maxmemory = false;    ///< may run when the node is out of memory
   bool many_in_a_call = false;  ///< the reply is then an array with an element for each
+  bool names_members = false;   ///< the whole call, behind its commands: see CallParts
   void (*write_keys)(CommandWriter& out, const CallContext& context,
                      const engine::Command& command) = nullptr;
   void (*write_arguments)(CommandWriter& out, const CallContext& context,

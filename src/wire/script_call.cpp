@@ -24,10 +24,10 @@ void CallParts::add(const CallParts& other) {
   count_ += other.count_;
 }
 
-void CallParts::end_with(std::string_view key, std::initializer_list<std::string_view> argument) {
-  CommandWriter(keys_).bulk(key);
+void CallParts::name_members(const CallContext& context) {
+  CommandWriter(keys_).bulk(context.layout.marker);
   ++key_count_;
-  CommandWriter(arguments_).bulk(argument);
+  CommandWriter(arguments_).bulk({"=", context.membership});
   ++argument_count_;
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,8 +22,9 @@ class CallParts {
  public:
   void add(const engine::Command& command, const CallContext& context = {});
   void add(const CallParts& other);
-  /// A key and an argument of the whole call, behind those of its commands.
-  void end_with(std::string_view key, std::initializer_list<std::string_view> argument);
+  /// A key and an argument of the whole call, behind those of its commands, for a script that
+  /// names members: the marker, and what it must say if it is there.
+  void name_members(const CallContext& context);
   void clear();
   /// How many commands.
   [[nodiscard]] std::uint32_t count() const { return count_; }

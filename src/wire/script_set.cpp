@@ -9,8 +9,9 @@ namespace {
 using Sources = std::array<std::string, script_count>;
 
 /// A script as a function inside another script, which passes the keys and arguments to it.
-std::string as_function(const char* name, std::string_view source) {
-  return std::string("local function ") + name + "(KEYS, ARGV)\n" + std::string(source) + "end\n";
+std::string as_function(const ScriptText& script) {
+  return "local function " + std::string(script.name) + "(KEYS, ARGV)\n" +
+         std::string(script.text) + "end\n";
 }
 
 Sources sources_for(ScriptSet::Flags flags) {
@@ -22,8 +23,8 @@ Sources sources_for(ScriptSet::Flags flags) {
     }
     if (row.in_order) source += scripts::line;
     if (row.script == pass_script) {
-      source += as_function("release", scripts::release);
-      source += as_function("acquire", scripts::acquire);
+      source += as_function(scripts::release);
+      source += as_function(scripts::acquire);
     }
     source += row.source;
   }

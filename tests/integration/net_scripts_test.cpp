@@ -8,20 +8,22 @@
 #include "cluster/fleet.hpp"
 #include "net/kernel_random.hpp"
 #include "net_server_kind.hpp"
-#include "support/lock_keys.hpp"
+#include "support/commands_in.hpp"
 #include "support/text.hpp"
 #include "wire/adoption.hpp"
-#include "wire/script_set.hpp"
+#include "wire/script_call.hpp"
 
 namespace redlock::testing {
 namespace {
 
 using cluster::Fleet;
 using cluster::NodeClient;
-using wire::script_for;
 using wire::ScriptSet;
+using Words = RedisCommand;
+using namespace std::chrono_literals;
 
-const LockKeys keys("n");
+const engine::Name the_lock = std::make_shared<const std::string>("n");
+const std::string key_of_lock = wire::redlock_layout.lock(*the_lock);
 
 Fleet& fleet() {
   static Fleet one({.nodes = 1});
@@ -35,29 +37,41 @@ std::string redis(const Words& command) {
 
 /// A user of the node without these rights, or with these alone.
 NodeClient weak_user(const Words& rights) {
-  redis(joined({"ACL", "SETUSER", "weak", "reset", "on", "nopass"}, rights));
+  Words user{"ACL", "SETUSER", "weak", "reset", "on", "nopass"};
+  user.insert(user.end(), rights.begin(), rights.end());
+  redis(user);
   NodeClient client(fleet().port(0));
   REQUIRE(client.command({"AUTH", "weak", "any"}) == "OK");
   return client;
 }
 
-/// The scripts of one form, as calls.
+/// What clients send in one form of the scripts.
 class Calls {
  public:
   explicit Calls(ScriptSet::Flags flags) : scripts_(flags) {}
 
-  /// Of a waiter; an empty one takes the lock out of turn.
-  [[nodiscard]] Words acquire(const std::string& owner, const std::string& waiter = "") const {
-    const Words begin{owner, "30000", "1", "", ""};
-    return eval(scripts_.source(script_for<engine::AcquireCommand>), keys.of_acquire(owner),
-                joined(begin, waiter.empty() ? Words{""} : Words{"w", waiter, "50000", "20", ""}));
+  /// Without a client the lock is taken out of turn.
+  [[nodiscard]] Words acquire(std::uint64_t owner, std::string_view client = {}) const {
+    return words_of(engine::AcquireCommand{.name = the_lock,
+                                           .owner = {{owner}},
+                                           .lease = 30s,
+                                           .in_order = !client.empty(),
+                                           .place = {.line = 1, .waited = 50ms, .turn = 20ms}},
+                    client);
   }
-  [[nodiscard]] Words release(const std::string& owner) const {
-    return eval(scripts_.source(script_for<engine::ReleaseCommand>), keys.of_release(),
-                {owner, "2"});
+  [[nodiscard]] Words release(std::uint64_t owner) const {
+    return words_of(engine::ReleaseCommand{.name = the_lock, .owner = {{owner}}});
   }
 
  private:
+  [[nodiscard]] Words words_of(const engine::Command& command, std::string_view client = {}) const {
+    std::string bytes;
+    wire::write_call(bytes, scripts_, engine::Form::source, command,
+                     {.client = client, .subscribed = true});
+    wire::ReplyReader reader;
+    return wire::commands_in(bytes, reader).at(0);
+  }
+
   ScriptSet scripts_;
 };
 
@@ -65,10 +79,10 @@ TEST_CASE("a lease that the user may not set leaves no lock behind") {
   for (const auto flags : both_forms) {
     redis({"FLUSHALL"});
     auto client = weak_user({"~*", "+@all", "-pexpire"});
-    const std::string refusal = client.command(Calls(flags).acquire("a"));
+    const std::string refusal = client.command(Calls(flags).acquire(1));
     CHECK((contains(refusal, "can't run this command") ||
            contains(refusal, "has no permissions to run the 'pexpire' command")));
-    CHECK(redis({"EXISTS", keys.lock}) == "0");
+    CHECK(redis({"EXISTS", key_of_lock}) == "0");
   }
 }
 
@@ -79,22 +93,22 @@ TEST_CASE("a client that may not be in line takes locks out of turn") {
     REQUIRE(contains(its_client.command({"SUBSCRIBE", "redlock:wake:aa"}), "subscribe"));
     const auto one_waits = [&] {
       redis({"FLUSHALL"});
-      REQUIRE(redis(calls.acquire("holder")) == "1\n1");
-      REQUIRE(redis(calls.acquire("x", "aa:1")).starts_with("0\n"));
+      REQUIRE(redis(calls.acquire(1)) == "1\n1");
+      REQUIRE(redis(calls.acquire(2, "aa")).starts_with("0\n"));
     };
     for (const char* denied : {"-zadd", "-publish", "-hmget", "-zrange", "-zrem", "-time"}) {
       CAPTURE(denied);
       auto client = weak_user({"~*", "allchannels", "+@all", denied});
       one_waits();
-      CHECK(client.command(calls.acquire("b", "bb:1")).starts_with("0\n"));
-      redis({"DEL", keys.lock});
-      const std::string reply = client.command(calls.acquire("b", "bb:1"));
+      CHECK(client.command(calls.acquire(3, "bb")).starts_with("0\n"));
+      redis({"DEL", key_of_lock});
+      const std::string reply = client.command(calls.acquire(3, "bb"));
       const bool has_a_line = contains("-zrem -publish", denied);
       if (has_a_line) {  // it has no need of the one, and is as if its messages were lost
         CHECK(reply == "0\n20\n1");
       } else {
         CHECK(reply == "1\n2");
-        CHECK(client.command(calls.release("b")) == "1");
+        CHECK(client.command(calls.release(3)) == "1");
       }
     }
     // A user with the commands that locking takes.
@@ -102,11 +116,11 @@ TEST_CASE("a client that may not be in line takes locks out of turn") {
                              "+hset", "+hdel", "+get", "+set", "+incr", "+pttl", "+pexpire", "+del",
                              "+exists", "+time"});
     one_waits();
-    CHECK(client.command(calls.acquire("b", "bb:1")).starts_with("0\n"));
-    redis({"DEL", keys.lock});
-    CHECK(client.command(calls.acquire("b", "bb:1")) == "1\n2");
-    CHECK(client.command(calls.release("b")) == "1");
-    CHECK(redis({"ZRANGE", keys.line, "0", "-1"}) == "aa:1");
+    CHECK(client.command(calls.acquire(3, "bb")).starts_with("0\n"));
+    redis({"DEL", key_of_lock});
+    CHECK(client.command(calls.acquire(3, "bb")) == "1\n2");
+    CHECK(client.command(calls.release(3)) == "1");
+    CHECK(redis({"ZRANGE", wire::redlock_layout.line(*the_lock), "0", "-1"}) == "aa:1");
   }
 }
 

@@ -121,11 +121,11 @@ TEST_CASE("what a bug changes in a script is there once, and is changed") {
   for (const ScriptBug& bug : script_bugs) {
     CAPTURE(bug.name);
     CAPTURE(bug.instead);
-    const std::size_t first = bug.script.find(bug.instead);
+    const std::size_t first = bug.script.text.find(bug.instead);
     REQUIRE(first != std::string_view::npos);
-    CHECK(bug.script.find(bug.instead, first + 1) == std::string_view::npos);
+    CHECK(bug.script.text.find(bug.instead, first + 1) == std::string_view::npos);
     const Planted planted(bug.name);
-    CHECK(with_planted_bugs(bug.script) != bug.script);
+    CHECK(with_planted_bugs(bug.script) != bug.script.text);
   }
 }
 

@@ -191,8 +191,8 @@ void close_globals(lua_State* lua) {
 
 /// The name of the library's script, if it is one. Parts of others may stand in front of its text.
 std::string_view name_of(std::string_view text) {
-  for (const auto& [name, script] : wire::scripts::all) {
-    if (text.ends_with(script)) return name;
+  for (const wire::ScriptText& script : wire::scripts::all) {
+    if (text.ends_with(script.text)) return script.name;
   }
   return "a script";
 }

@@ -16,7 +16,7 @@ struct ScriptBug {
   enum class Where : std::uint8_t { everywhere, forgetful, forced, waiting, cloned, changing };
 
   std::string_view name;
-  std::string_view script;   ///< a whole one, which others may contain
+  wire::ScriptText script;   ///< a whole one, which others may contain
   std::string_view instead;  ///< of this, which is there once
   std::string_view stands;   ///< there is this
   Where where = Where::everywhere;
@@ -97,7 +97,7 @@ inline thread_local std::string_view the_planted_script_bug;
 inline std::string with_planted_bugs(std::string_view text) {
   std::string changed(text);
   for (const ScriptBug& bug : script_bugs) {
-    const std::size_t begin = text.find(bug.script);
+    const std::size_t begin = text.find(bug.script.text);
     if (bug.name != the_planted_script_bug || begin == std::string_view::npos) continue;
     const std::size_t at = changed.find(bug.instead, begin);
     changed.replace(at, bug.instead.size(), bug.stands);

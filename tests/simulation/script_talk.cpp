@@ -2,12 +2,14 @@
 #include "simulation/script_talk.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <doctest/doctest.h>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "simulation/any_server.hpp"
-#include "support/lock_keys.hpp"
+#include "simulation/request_reader.hpp"
 #include "wire/redlock_scripts.hpp"
 #include "wire/script_call.hpp"
 #include "wire/words.hpp"
@@ -15,79 +17,128 @@
 namespace redlock::simulation {
 namespace {
 
-using testing::joined;
+using engine::Command;
+using wire::Script;
+using wire::ScriptRow;
 using wire::ScriptSet;
 
-/// The words of a step that calls a script.
+constexpr const wire::KeyLayout& layout = wire::redlock_layout;
+constexpr const char* the_name = "n";
+
+/// The words of a step that calls a script, as commands of the library.
 class Call {
  public:
   explicit Call(const Strings& step) {
     for (std::size_t at = 1; at < step.size(); ++at) {
       const std::string& word = step[at];
       if (word == "as" || word == "to") {
-        waiter_ = step.at(++at);
-        waited_ = step.at(++at) + "000";
-        to_another_ = word == "to";
+        set_waiter(step.at(++at));
+        place_.line = line_;
+        place_.waited = std::chrono::milliseconds(std::stoll(step.at(++at)));
+        place_.is_new = word == "to";
+      } else if (word.find(':') != std::string::npos) {
+        set_waiter(word);
       } else if (word == "behind" || word == "first" || word == "poll") {
         options_[word] = word;
       } else if (options_.contains(word)) {
         options_[word] = step.at(++at);
       } else {
-        names_.push_back(word);
+        owners_.push_back(word);
       }
     }
+    place_.turn = ms("turn");
+    holder_ = wire::HolderText(option("text"), 1, "script_talk");
   }
 
-  [[nodiscard]] const std::string& owner() const { return names_.at(0); }
-  [[nodiscard]] const std::string& next() const { return names_.at(1); }
-  [[nodiscard]] const std::string& operator[](const std::string& option) const {
-    return options_.at(option);
+  [[nodiscard]] std::vector<Command> commands(Script script) const {
+    if (script != wire::pass_script) return {command<>(script)};
+    return {engine::ReleaseCommand{.name = name_, .owner = owner(0)},
+            filled<engine::AcquireCommand>(owner(1))};
   }
-  [[nodiscard]] Strings acquire(const std::string& owner) const {
-    const auto& call = *this;
-    const Strings begin{owner, call["lease"], call["floor"], call["text"], call["in"]};
-    if (waiter_.empty()) return joined(begin, {call["behind"].empty() ? "" : "0"});
-    const std::string next = call["next"].empty() ? "" : call["next"] + "000";
-    return joined(joined(begin, {how(), waiter_, waited_, call["turn"], next}), another());
+  [[nodiscard]] wire::CallContext context() {
+    return {.holder = option("text").empty() ? nullptr : &holder_,
+            .membership = std::string_view(option("in")).substr(names_members() ? 1 : 0),
+            .client = client_,
+            .subscribed = option("poll").empty()};
   }
-  [[nodiscard]] Strings release() const {
-    const Strings begin{owner(), options_.at("first").empty() ? "2" : "1"};
-    if (waiter_.empty()) return begin;
-    return joined(joined(begin, place()), another());
+  /// With the owners and the text as the step has them.
+  [[nodiscard]] Strings as_the_step_says(std::span<const std::string_view> words) {
+    Strings said(words.begin(), words.end());
+    for (std::string& word : said) {
+      if (word == holder_.since({})) word = option("text");
+      for (std::size_t i = 0; i < owners_.size(); ++i) {
+        const std::size_t at = word.find(engine::to_hex(owner(i)));
+        if (at != std::string::npos) word.replace(at, std::string::npos, owners_[i]);
+      }
+    }
+    return said;
   }
-  [[nodiscard]] Strings leave() const { return waiter_.empty() ? names_ : place(); }
 
  private:
-  [[nodiscard]] Strings another() const { return to_another_ ? Strings{"1"} : Strings{}; }
-  [[nodiscard]] std::string how() const { return options_.at("poll").empty() ? "w" : "p"; }
-  [[nodiscard]] Strings place() const {
-    return {waiter_, how(), waited_, options_.at("turn"), options_.at("text")};
+  void set_waiter(const std::string& waiter) {
+    client_ = waiter.substr(0, waiter.find(':'));
+    line_ = std::stoull(waiter.substr(client_.size() + 1));
+  }
+  [[nodiscard]] const std::string& option(const char* name) const { return options_.at(name); }
+  [[nodiscard]] std::chrono::milliseconds ms(const char* name) const {
+    return std::chrono::milliseconds(std::stoll(option(name)));
+  }
+  [[nodiscard]] bool names_members() const { return option("in").starts_with('='); }
+  static engine::OwnerId owner(std::size_t place) { return {{1, place}}; }
+
+  /// Members of one name mean the same in all commands.
+  template <typename Kind>
+  [[nodiscard]] Kind filled(engine::OwnerId its_owner) const {
+    Kind command;
+    command.name = name_;
+    if constexpr (requires { command.owner; }) command.owner = its_owner;
+    if constexpr (requires { command.lease; }) command.lease = ms("lease");
+    if constexpr (requires { command.keep_out; }) command.keep_out = ms("for");
+    if constexpr (requires { command.floor; }) command.floor = std::stoull(option("floor"));
+    if constexpr (requires { command.token; }) command.token = std::stoull(option("token"));
+    if constexpr (requires { command.count; }) {
+      command.count = static_cast<std::uint32_t>(std::stoul(option("count")));
+    }
+    if constexpr (requires { command.marker_wanted; }) command.marker_wanted = names_members();
+    if constexpr (requires { command.first_only; }) command.first_only = !option("first").empty();
+    if constexpr (requires { command.in_order; }) {
+      command.in_order = place_.line != 0 || !option("behind").empty();
+    }
+    if constexpr (requires { command.place; }) command.place = place_;
+    if constexpr (requires { command.next_waited; }) {
+      if (!option("next").empty()) command.next_waited = ms("next");
+    }
+    if constexpr (requires { command.line; }) command.line = line_;
+    if constexpr (requires { command.next; }) command.next = place_;
+    return command;
+  }
+  /// That of this script.
+  template <std::size_t at = 0>
+  [[nodiscard]] Command command(Script script) const {
+    if constexpr (at + 1 < std::variant_size_v<Command>) {
+      if (script != static_cast<Script>(at)) return command<at + 1>(script);
+    }
+    return filled<std::variant_alternative_t<at, Command>>(owner(0));
   }
 
-  Strings names_;
-  std::string waiter_, waited_;
-  bool to_another_ = false;
+  const engine::Name name_ = std::make_shared<const std::string>(the_name);
+  Strings owners_;
+  std::string client_;
+  std::uint64_t line_ = 0;
+  engine::Place place_;
+  wire::HolderText holder_;
   std::map<std::string, std::string> options_{{"lease", "30000"}, {"floor", "1"},   {"count", "1"},
                                               {"token", "1"},     {"for", "40000"}, {"turn", "20"},
                                               {"text", ""},       {"next", ""},     {"behind", ""},
                                               {"first", ""},      {"poll", ""},     {"in", ""}};
 };
 
-struct Source {
-  std::string text;
-  const wire::ScriptRow* row = nullptr;  ///< of the table; null: it is not there
-};
-
-/// Each script of the library by its name: those of its table as a connection sends them.
-std::map<std::string, Source> sources_of(const ScriptSet& scripts) {
-  std::map<std::string, Source> sources;
+/// Null: no script of that name is in the table.
+const ScriptRow* row_named(std::string_view name) {
   const auto rows = wire::script_rows();
-  for (const auto& [name, text] : wire::scripts::all) {
-    const auto row = std::ranges::find(rows, text, &wire::ScriptRow::source);
-    sources.emplace(name, row == rows.end() ? Source{std::string(text)}
-                                            : Source{scripts.source(row->script), &*row});
-  }
-  return sources;
+  const auto row =
+      std::ranges::find(rows, name, [](const ScriptRow& each) { return each.source.name; });
+  return row == rows.end() ? nullptr : &*row;
 }
 
 /// As what the library reads the reply to each command of the call; none of its own has `pass`.
@@ -106,9 +157,8 @@ std::string meaning_of(const wire::ScriptRow& row, const wire::ReplyView& reply)
 
 class ScriptTalk {
  public:
-  ScriptTalk(AnyServer& server, const ScriptSet& scripts)
-      : server_(server), sources_(sources_of(scripts)) {
-    for (const std::string client : {"aa", "bb"}) server_.subscribe(channels + client);
+  ScriptTalk(AnyServer& server, ScriptSet::Flags flags) : server_(server), scripts_(flags) {
+    for (const std::string client : {"aa", "bb"}) server_.subscribe(layout.channel(client));
   }
 
   std::string reply_to(const Strings& step) {
@@ -120,28 +170,13 @@ class ScriptTalk {
     if (what == "lock") return lock();
     if (what == "line") return line();
     if (what == "place") {
-      const double place = server_.score(keys_.line, step.at(1));
+      const double place = server_.score(keys_.at("line"), step.at(1));
       return std::to_string(now_ms_ - static_cast<long long>(place / 1'000));
     }
-    if (what == "record") return relative(field(step.at(1)), 0);
+    if (what == "record") return relative(ask("HGET waiters " + step.at(1)), 0);
     if (what == "script") return run_as_written(step);
-    if (!sources_.contains(what)) return server_.ask(with_keys(step));
-    const Call call(step);
-    if (what == "acquire") {
-      return run(what, keys_.of_acquire(call.owner(), call["in"]), call.acquire(call.owner()));
-    }
-    if (what == "hold") {
-      return run(what, keys_.of_hold(call.owner()),
-                 {call.owner(), call["count"], call["token"], call["lease"]});
-    }
-    if (what == "release") return run(what, keys_.of_release(), call.release());
-    if (what == "leave") return run(what, keys_.of_leave(), call.leave());
-    if (what == "force") {
-      return run(what, keys_.of_force(call.owner()), {call.owner(), call["for"]});
-    }
-    if (what != "pass") throw std::runtime_error("no step calls the script " + what);
-    return run(what, keys_.of_pass(call.next(), call["in"]),
-               joined({call.owner(), "2"}, call.acquire(call.next())));
+    const ScriptRow* const row = row_named(what);
+    return row != nullptr ? run_as_sent(*row, Call(step)) : server_.ask(with_keys(step));
   }
 
   /// As what the library reads the reply of the script that ran since the last call.
@@ -149,34 +184,50 @@ class ScriptTalk {
   /// What the clients were told since the last call.
   std::string messages() {
     std::string all = server_.told();
-    for (std::size_t at = 0; (at = all.find(channels, at)) != std::string::npos;) {
-      all.erase(at, std::string_view(channels).size());
+    for (std::size_t at = 0; (at = all.find(layout.wake_prefix, at)) != std::string::npos;) {
+      all.erase(at, layout.wake_prefix.size());
     }
     return all;
   }
 
  private:
-  static constexpr const char* channels = "redlock:wake:";
-
   /// A script as a client sends it, but for the clock.
-  std::string run(const std::string& name, const Strings& its_keys, const Strings& arguments) {
+  std::string run(const ScriptRow* row, std::string text, const Strings& keys,
+                  const Strings& arguments) {
     constexpr std::string_view clock = "redis.call('TIME')";
-    const Source& source = sources_.at(name);
-    std::string text = source.text;
     const std::string now = std::to_string(now_ms_);
     const std::size_t seconds = now.size() - 3;
     if (const std::size_t at = text.find(clock); at != std::string::npos) {
       text.replace(at, clock.size(),
                    "{'" + now.substr(0, seconds) + "', '" + now.substr(seconds) + "000'}");
     }
-    std::string reply = server_.run_narrowly(text, its_keys, arguments);
-    if (source.row != nullptr) meaning_ = meaning_of(*source.row, server_.reply());
+    std::string reply = server_.run_narrowly(text, keys, arguments);
+    if (row != nullptr) meaning_ = meaning_of(*row, server_.reply());
     return reply;
   }
-  std::string run_as_written(const Strings& step) {
-    const auto bar = std::ranges::find(step, "|");
-    return run(step.at(1), with_keys({step.begin() + 2, bar}), {bar + 1, step.end()});
+  std::string run_as_sent(const ScriptRow& row, Call call) {
+    wire::CallParts parts;
+    for (const Command& command : call.commands(row.script)) parts.add(command, call.context());
+    if (row.names_members) parts.name_members(call.context());
+    std::string bytes;
+    parts.write(bytes, scripts_, engine::Form::source, row.script);
+    RequestReader reader;
+    reader.feed(bytes);
+    REQUIRE(reader.next() == RequestReader::Outcome::complete);
+    const Strings words = call.as_the_step_says(reader.request());
+    const auto arguments = words.begin() + 3 + std::stol(words.at(2));
+    return run(&row, words[1], {words.begin() + 3, arguments}, {arguments, words.end()});
   }
+  std::string run_as_written(const Strings& step) {
+    const auto* const script =
+        std::ranges::find(wire::scripts::all, step.at(1), &wire::ScriptText::name);
+    REQUIRE(script != std::end(wire::scripts::all));
+    const ScriptRow* const row = row_named(script->name);
+    const auto bar = std::ranges::find(step, "|");
+    return run(row, row != nullptr ? scripts_.source(row->script) : std::string(script->text),
+               with_keys({step.begin() + 2, bar}), {bar + 1, step.end()});
+  }
+  std::string ask(const std::string& request) { return server_.ask(with_keys(split(request))); }
   std::string line_up(const Strings& step) {
     std::string reply = reply_to({"acquire", "holder"});
     Strings waiter{"acquire", "x", "as"};
@@ -189,25 +240,20 @@ class ScriptTalk {
     return reply.starts_with("[0 ") ? "" : reply;
   }
   std::string lock() {
-    const std::string holder = without_quotes(server_.ask("HGETALL " + keys_.lock));
-    const std::string left = server_.ask("PTTL " + keys_.lock);
-    return (holder.empty() ? "free" : holder + " for " + left) + ", fence " +
-           without_quotes(server_.ask("GET " + keys_.fence));
+    const std::string holder = without_quotes(ask("HGETALL lock"));
+    return (holder.empty() ? "free" : holder + " for " + ask("PTTL lock")) + ", fence " +
+           without_quotes(ask("GET fence"));
   }
   std::string line() {
-    const std::string turn = relative(field(keys_.lock), 1);
+    const std::string turn = relative(ask("HGET waiters lock"), 1);
     std::string all;
-    for (const std::string& waiter :
-         split(without_quotes(server_.ask("ZRANGE " + keys_.line + " 0 -1")))) {
+    for (const std::string& waiter : split(without_quotes(ask("ZRANGE line 0 -1")))) {
       const bool has_turn = turn.starts_with(waiter + " ");
       all += (all.empty() ? "" : " ") + waiter;
       if (has_turn) all += "(" + turn.substr(waiter.size() + 1) + ")";
     }
     if (turn != "nil" && all.find('(') == std::string::npos) all += " and the turn of " + turn;
-    return server_.ask("EXISTS " + keys_.waiters) == "0" && all.empty() ? "none" : all;
-  }
-  std::string field(const std::string& name) {
-    return server_.ask("HGET " + keys_.waiters + " " + name);
+    return ask("EXISTS waiters") == "0" && all.empty() ? "none" : all;
   }
   /// The word at this place is a time of the node's clock: in ms from now on.
   [[nodiscard]] std::string relative(const std::string& reply, std::size_t place) const {
@@ -220,13 +266,8 @@ class ScriptTalk {
   }
   [[nodiscard]] Strings with_keys(Strings words) const {
     for (std::string& word : words) {
-      if (word == "lock") word = keys_.lock;
-      if (word == "fence") word = keys_.fence;
-      if (word == "line") word = keys_.line;
-      if (word == "waiters") word = keys_.waiters;
-      if (word == "marker") word = keys_.layout.marker;
-      if (word == "notes") word = keys_.layout.notes;
-      if (word.starts_with("forced:")) word = keys_.forced(word.substr(7));
+      if (const auto key = keys_.find(word); key != keys_.end()) word = key->second;
+      if (word.starts_with("forced:")) word = layout.forced(the_name, word.substr(7));
     }
     return words;
   }
@@ -236,8 +277,11 @@ class ScriptTalk {
   }
 
   AnyServer& server_;
-  const std::map<std::string, Source> sources_;
-  const testing::LockKeys keys_{"n"};
+  const ScriptSet scripts_;
+  const std::map<std::string, std::string> keys_{
+      {"lock", layout.lock(the_name)},        {"fence", layout.fence(the_name)},
+      {"line", layout.line(the_name)},        {"waiters", layout.waiters(the_name)},
+      {"marker", std::string(layout.marker)}, {"notes", std::string(layout.notes)}};
   long long now_ms_ = 1'800'000'000'000;
   std::string meaning_;
 };
@@ -300,7 +344,7 @@ Strings with_value(Strings steps, const std::string& value) {
 }
 
 void talk(AnyServer& server, ScriptSet::Flags flags, const Strings& steps) {
-  ScriptTalk node(server, ScriptSet(flags));
+  ScriptTalk node(server, flags);
   for (const std::string& step : steps) {
     CAPTURE(step);
     const std::size_t arrow = std::min(step.find("->"), step.size());

@@ -7,8 +7,9 @@
 // error a few words of its text are told. ~30000 is a lease of which up to a third is over. Every
 // reply must be one that the library reads; as which may stand at the end: -> [3] = forced out.
 // Steps:
-//   acquire OWNER ORDER              hold OWNER            force OWNER [for MS]
-//   release OWNER [first] [PLACE]    `first`: another node tells the second waiter
+//   SCRIPT OWNER [OPTION...]         a script that has a command, by its name, as the library calls
+//                                    it: acquire OWNER ORDER, release OWNER [first] [PLACE]
+//                                    (`first`: another node tells the second waiter)
 //   leave WAITER                     leave PLACE
 //   pass OWNER NEXT ORDER            a release and an acquire in one call
 //   script NAME KEYS | ARGUMENTS     any script, as its file describes it
@@ -22,9 +23,10 @@
 //   each VALUE VALUE                 first of all: the rest is held with each of them as $
 //   COMMAND...                       lock, fence, line, waiters, marker and notes are keys
 // ORDER is nothing (out of turn), `behind` (behind those that wait), or a PLACE: `as WAITER MS`, or
-// `to WAITER MS` for another call of that client. `poll` and, with a value each, turn, text, next
-// (for how long the client's next call has waited), lease, floor, count, token and in (membership)
-// may follow. A user of the real server may touch no key but those that a script's call names.
+// `to WAITER MS` for another call of that client. Options with a value are lease, floor, count,
+// token, for (how long an owner is kept out), in (=SET:EPOCH, which the marker is to name), turn,
+// text, and next (for how long the client's next call has waited); `poll`: its client is not woken.
+// A user of the real server may touch no key but those that a script's call names.
 #pragma once
 
 #include <string_view>

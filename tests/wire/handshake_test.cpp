@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "support/commands_in.hpp"
 #include "support/text.hpp"
-#include "wire/commands_in.hpp"
 #include "wire/healthy_node.hpp"
 
 using namespace redlock::wire;

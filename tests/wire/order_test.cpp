@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "commands_in.hpp"
+#include "support/commands_in.hpp"
 #include "support/text.hpp"
 #include "wire/script_call.hpp"
 

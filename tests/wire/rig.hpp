@@ -15,9 +15,9 @@
 #include <variant>
 #include <vector>
 
+#include "support/commands_in.hpp"
 #include "support/stub_replies.hpp"
 #include "support/text.hpp"
-#include "wire/commands_in.hpp"
 #include "wire/healthy_node.hpp"
 #include "wire/link_recorder.hpp"
 

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Takes apart what this layer writes: a command is an array of texts, as a reply could be.
+// Takes apart what src/wire writes: a command is an array of texts, as a reply could be.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "support/stub_replies.hpp"
-#include "wire/redlock_scripts.hpp"
 #include "wire/reply_reader.hpp"
 #include "wire/script_set.hpp"
 
@@ -38,9 +36,7 @@ inline std::string call_in(const testing::RedisCommand& command) {
       const ScriptSet scripts(flags);
       const std::string& source = scripts.source(row.script);
       if (command[1] != source && command[1] != testing::stub_digest(source)) continue;
-      const auto* const file =
-          std::ranges::find(scripts::all, row.source, [](const auto& each) { return each.second; });
-      const std::string name(file->first);
+      const std::string name(row.source.name);
       const bool several = row.many_in_a_call && row.script != pass_script;
       return several ? name + " " + std::to_string(std::stoul(command[2]) / 3) : name;
     }
