@@ -64,10 +64,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "redlock " REDLOCK_VERSION);
   app.require_subcommand(1);
   app.footer(text_of(main_footer));
-  for (const auto add : {add_exec, add_fence, add_acquire, add_hold, add_release, add_status,
-                         add_waiters, add_list, add_doctor, add_adopt, add_set}) {
-    add(app, invocation);
-  }
+  for (const auto add : subcommands) add(app, invocation);
   add_external_commands(app);
   add_completion(app, invocation);
   add_manual(app, invocation);

@@ -6,18 +6,14 @@
 
 namespace redlock::cli {
 
-void add_exec(CLI::App& app, Invocation& invocation);
-void add_fence(CLI::App& app, Invocation& invocation);
-void add_acquire(CLI::App& app, Invocation& invocation);
-void add_hold(CLI::App& app, Invocation& invocation);
-void add_release(CLI::App& app, Invocation& invocation);
-void add_status(CLI::App& app, Invocation& invocation);
-void add_waiters(CLI::App& app, Invocation& invocation);
-void add_list(CLI::App& app, Invocation& invocation);
-void add_doctor(CLI::App& app, Invocation& invocation);
-void add_adopt(CLI::App& app, Invocation& invocation);
-void add_set(CLI::App& app, Invocation& invocation);
-void add_completion(CLI::App& app, Invocation& invocation);
-void add_manual(CLI::App& app, Invocation& invocation);
+using AddSubcommand = void(CLI::App& app, Invocation& invocation);
+
+AddSubcommand add_exec, add_fence, add_acquire, add_hold, add_release, add_status, add_waiters,
+    add_list, add_doctor, add_adopt, add_set, add_completion, add_manual;
+
+/// In the order of `redlock --help`. Between these and the last two are the external commands.
+inline constexpr AddSubcommand* subcommands[] = {add_exec,    add_fence,  add_acquire, add_hold,
+                                                 add_release, add_status, add_waiters, add_list,
+                                                 add_doctor,  add_adopt,  add_set};
 
 }  // namespace redlock::cli
