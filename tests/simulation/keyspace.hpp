@@ -25,6 +25,7 @@ class Hash {
   bool set(std::string_view field, std::string_view value);
   bool erase(std::string_view field);
   [[nodiscard]] const std::vector<Field>& fields() const { return fields_; }
+  bool operator==(const Hash&) const = default;
 
  private:
   std::vector<Field> fields_;
@@ -36,6 +37,7 @@ class SortedSet {
   struct Member {
     double score = 0;
     std::string name;
+    bool operator==(const Member&) const = default;
   };
 
   /// Null: it has no such member.
@@ -45,6 +47,7 @@ class SortedSet {
   void set(std::string_view name, double score);
   bool erase(std::string_view name);
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+  bool operator==(const SortedSet&) const = default;
 
  private:
   std::vector<Member> members_;
@@ -56,6 +59,7 @@ class Keyspace {
   struct Entry {
     Value value;
     std::optional<std::int64_t> ends_ms = std::nullopt;  ///< none: it never expires
+    bool operator==(const Entry&) const = default;
   };
 
   /// Null if nobody has the key, or it is over by then.

@@ -86,6 +86,8 @@ class ScriptJudge {
       leave();
     } else if (run_.script == "pending" || run_.script == "adopt") {
       mark();
+    } else {
+      only_read();
     }
   }
 
@@ -193,7 +195,7 @@ class ScriptJudge {
             "a node grants nothing to clients of another set");
   }
 
-  [[nodiscard]] static std::string named_by(const Entry* marker) {
+  [[nodiscard]] static std::string named_by(const Keyspace::Entry* marker) {
     return fmt::format("={}:{}", field(marker, "set"), field(marker, "epoch"));
   }
 
@@ -248,11 +250,6 @@ class ScriptJudge {
 
   void release() {
     if (replies_.kind() == '-') return;
-    if (run_.keys.size() % 3 == 1) {
-      const auto* const marker = was(run_.keys.back());
-      require(marker == nullptr || named_by(marker) == run_.arguments.back(),
-              "a node lengthens no lease of former members");
-    }
     replies_.take();
     for (std::size_t i = 0; 3 * i + 2 < run_.keys.size(); ++i) {
       const auto answers = replies_.take_all();
@@ -369,6 +366,17 @@ class ScriptJudge {
                 field(is(marker), "max_lease_ms") == run_.arguments[5] &&
                 field(is(marker), "set") == run_.arguments[6],
             "a promotion is vouched for in a marker that agrees");
+  }
+
+  // --- all others
+
+  void only_read() const {
+    for (const std::string_view key : run_.keys) {
+      const auto* const old = was(key);
+      const auto* const entry = is(key);
+      require(old == nullptr ? entry == nullptr : entry != nullptr && *entry == *old,
+              "a script that is not judged otherwise changes nothing");
+    }
   }
 
   const ScriptRun& run_;
