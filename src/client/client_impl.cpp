@@ -17,6 +17,12 @@ namespace redlock {
 
 namespace {
 
+/// So that a set can grow while its clients run: every slot costs each lease eight bytes.
+std::uint32_t slots_for(std::uint32_t nodes) {
+  constexpr std::uint32_t usual = 7;
+  return std::clamp(nodes + 2, usual, engine::NodeSet::max_nodes);
+}
+
 net::CoreConfig core_config(const ClientOptions& options, std::vector<wire::NodeAddress> nodes) {
   net::CoreConfig config;
   config.engine.nodes = static_cast<std::uint32_t>(nodes.size());
@@ -28,6 +34,7 @@ net::CoreConfig core_config(const ClientOptions& options, std::vector<wire::Node
   config.engine.clock_floor = options.fence_floor == FenceFloor::clock;
   config.engine.max_lease = options.max_lease;
   config.engine.quarantine = options.quarantine == Quarantine::on;
+  if (config.engine.quarantine) config.engine.slots = slots_for(config.engine.nodes);
   config.nodes = std::move(nodes);
   // A node's clock is compared with its readings within max_lease.
   config.probe_interval = std::clamp<std::chrono::milliseconds>(
@@ -64,6 +71,7 @@ Result<std::shared_ptr<Client::Impl>> Client::Impl::create(ClientOptions options
   if (!tls) return tl::make_unexpected(std::move(tls.error()));
   net::CoreConfig config = core_config(options, *nodes);
   config.tls = *tls;
+  nodes->resize(std::max(config.engine.nodes, config.engine.slots));
   auto impl = std::make_shared<Impl>(std::move(options), std::move(*nodes), std::move(*tls),
                                      loop != nullptr);
   impl->reporter_.nodes_added();
@@ -291,7 +299,11 @@ void Client::Impl::on_node_moved(engine::NodeIndex node, const wire::NodeAddress
     const std::lock_guard lock(nodes_mutex_);
     nodes_[node] = address;
   }
-  tracer_.line([&] { return before + " is replaced by " + address.label; });
+  tracer_.line([&] {
+    if (before.empty()) return address.label + " is a new member";
+    if (address.label.empty()) return before + " is no member any more";
+    return before + " is replaced by " + address.label;
+  });
   reporter_.node_moved(before, address.label);
 }
 

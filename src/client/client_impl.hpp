@@ -53,6 +53,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
   [[nodiscard]] const ClientOptions& options() const { return options_; }
   /// In the order of ClientOptions::nodes, which is that of every vote and ballot. Each has its
   /// place in the set now: the server there may be another one than at first.
+  /// By their numbers. Without a label: no node has this number.
   [[nodiscard]] std::vector<wire::NodeAddress> nodes() const {
     const std::lock_guard lock(nodes_mutex_);
     return nodes_;
@@ -256,8 +257,7 @@ class REDLOCK_NO_EXPORT Client::Impl final : public wire::DriverHost,
     [[nodiscard]] engine::GrantId id() const { return lease->grant; }
   };
   engine::IdTable<KnownLease> leases_;
-  client::FinalReleases final_releases_{static_cast<std::uint32_t>(nodes_.size()),
-                                        options_.node_timeout, last_request_};
+  client::FinalReleases final_releases_{options_.node_timeout, last_request_};
   BeginClosing begin_closing_{*this};
   /// On a given loop, from the end of the Client until nothing of the client is left on the loop.
   std::shared_ptr<Impl> kept_;

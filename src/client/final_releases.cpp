@@ -104,7 +104,7 @@ FinalReleases::Progress FinalReleases::progress(const engine::Engine& engine,
                                                 bool others_under_way) const {
   // Counts a lease that was dropped without a request, as long as a quorum may not have released
   // it.
-  const bool quorum_is_done = nodes_ - engine.nodes_releasing() >= engine::quorum_of(nodes_);
+  const bool quorum_is_done = engine.nodes().size() - engine.nodes_releasing() >= engine.quorum();
   Progress progress;
   progress.confirmed = report_.released + report_.already_gone;
   progress.unanswered = engine.releases_under_way();

@@ -21,9 +21,8 @@ namespace redlock::client {
 class FinalReleases {
  public:
   /// `last_request` is the client's, by which its requests are numbered; it must outlive this.
-  FinalReleases(std::uint32_t nodes, std::chrono::milliseconds node_timeout,
-                engine::RequestId& last_request)
-      : nodes_(nodes), node_timeout_(node_timeout), last_request_(last_request) {}
+  FinalReleases(std::chrono::milliseconds node_timeout, engine::RequestId& last_request)
+      : node_timeout_(node_timeout), last_request_(last_request) {}
 
   void begin(engine::Instant now, std::chrono::milliseconds at_most);
   /// Adds a lease to be released. A lease that waits for its turn is not renewed meanwhile.
@@ -53,7 +52,6 @@ class FinalReleases {
   /// Sends the releases that cannot be confirmed in time.
   void release_rest(engine::Engine& engine);
 
-  const std::uint32_t nodes_;
   const std::chrono::milliseconds node_timeout_;
   engine::RequestId& last_request_;
   /// The releases that no quorum has confirmed, and the leases that are still to be released.

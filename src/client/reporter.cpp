@@ -13,7 +13,9 @@ namespace redlock::client {
 
 void Reporter::each_node(void (Observer::*what)(std::string_view)) const {
   if (!options_.observer) return;
-  for (const wire::NodeAddress& node : nodes_) (*options_.observer.*what)(node.label);
+  for (const wire::NodeAddress& node : nodes_) {
+    if (!node.label.empty()) (*options_.observer.*what)(node.label);
+  }
 }
 
 void Reporter::on(const engine::AttemptDecided& output) const {
@@ -47,8 +49,8 @@ void Reporter::on(const engine::NodeClockMoved& output) const {
 
 void Reporter::node_moved(std::string_view from, std::string_view to) const {
   if (!options_.observer) return;
-  options_.observer->on_node_removed(from);
-  options_.observer->on_node_added(to);
+  if (!from.empty()) options_.observer->on_node_removed(from);
+  if (!to.empty()) options_.observer->on_node_added(to);
 }
 
 void Reporter::node_up(engine::NodeIndex node, std::string_view warning) const {

@@ -25,8 +25,10 @@ struct VoteCount {
   std::size_t refused = 0;
   std::size_t pending = 0;
 
-  explicit VoteCount(const std::vector<engine::Ballot>& ballots) : nodes(ballots.size()) {
+  explicit VoteCount(const std::vector<engine::Ballot>& ballots) {
     for (const auto& ballot : ballots) {
+      if (!ballot.counts) continue;
+      ++nodes;
       granted += ballot.vote == Vote::granted ? 1 : 0;
       refused += ballot.vote == Vote::refused ? 1 : 0;
       pending += ballot.vote == Vote::pending ? 1 : 0;
@@ -150,6 +152,7 @@ std::vector<NodeVote> name_ballots(const std::vector<engine::Ballot>& ballots,
   votes.reserve(ballots.size());
   for (std::size_t i = 0; i < ballots.size(); ++i) {
     const engine::Ballot& ballot = ballots[i];
+    if (!ballot.counts) continue;
     votes.push_back({nodes[i].label, ballot.vote, ballot.cause,
                      wire::sentence_of(ballot.objection, ballot.detail)});
   }

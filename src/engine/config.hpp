@@ -12,7 +12,9 @@
 namespace redlock::engine {
 
 struct Config {
+  /// At the start; members may be added later, as far as there are slots for them.
   std::uint32_t nodes = 0;
+  std::uint32_t slots = 0;  ///< 0: as many as nodes
   /// Of the nodes, as markers name them. Without it a node that lost its marker gets no other.
   std::vector<std::string> addresses = {};
   double drift_factor = 0.01;

@@ -25,17 +25,42 @@ class Electorate {
       : config_(config),
         quarantines_(&quarantines),
         clocks_(&clocks),
-        connected_(config.nodes, Instant::min()) {
-    assert(config.nodes >= 1 && config.nodes <= NodeSet::max_nodes);
+        connected_(sets().slots(), Instant::min()) {
+    assert(config.nodes >= 1 && sets().slots() <= NodeSet::max_nodes);
   }
 
-  [[nodiscard]] std::uint32_t nodes() const { return config_.nodes; }
-  [[nodiscard]] std::uint32_t quorum() const { return quorum_of(config_.nodes); }
+  /// How many nodes there may be: indices are less.
+  [[nodiscard]] std::uint32_t slots() const { return sets().slots(); }
+  [[nodiscard]] NodeSet nodes() const { return sets().nodes(); }
+  /// How many nodes suffice for whatever needs a quorum; for what is no question of safety.
+  [[nodiscard]] std::uint32_t quorum() const { return majorities().quorum(); }
+  [[nodiscard]] const Majorities& majorities() const { return sets().majorities(); }
+  /// Whether these are a quorum. Of the nodes, those `connected` are counted over; see
+  /// rules::quorum.
+  [[nodiscard]] bool is_quorum(NodeSet yes, NodeSet connected) const {
+    return majorities().best(yes, [=](const Majority& each, NodeSet nodes) {
+      return each.count(nodes) >= rules::quorum(each.quorum, connected.size());
+    });
+  }
+  [[nodiscard]] bool is_quorum(NodeSet yes) const { return is_quorum(yes, nodes()); }
+  [[nodiscard]] bool won(const Tally& votes) const { return is_quorum(votes.yes, votes.of); }
+  [[nodiscard]] bool out_of_reach(const Tally& votes) const {
+    return !is_quorum(votes.yes | votes.pending(), votes.of);
+  }
+  /// A quorum voted, for or against.
+  [[nodiscard]] bool quorum_voted(const Tally& votes) const {
+    return is_quorum(votes.yes | votes.no, votes.of);
+  }
+  /// A quorum cannot vote any more.
+  [[nodiscard]] bool quorum_unavailable(const Tally& votes) const {
+    return !is_quorum(votes.of - votes.unavailable, votes.of);
+  }
   [[nodiscard]] Duration node_timeout() const { return config_.node_timeout; }
   [[nodiscard]] const Config& config() const { return config_; }
 
   /// Why this node may not be asked for a lock now; nothing if it may.
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
+    if (!nodes().contains(node)) return other_members();
     if (auto why = quarantines_->objection(now, node)) return why;
     return distrust(now, node);
   }
@@ -73,7 +98,7 @@ class Electorate {
     return connected_[node] > now - node_timeout() ? not_connected_yet() : no_answer();
   }
   /// The first connection to every node begins to be made; it was made at that time; it failed.
-  void connecting() { connected_.assign(nodes(), never); }
+  void connecting() { connected_.assign(slots(), never); }
   void connected(Instant now, NodeIndex node) {
     connected_[node] = std::min(connected_[node], now);
   }

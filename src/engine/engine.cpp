@@ -18,13 +18,14 @@ constexpr std::int64_t absurd_us = std::int64_t{1} << 60;
 
 Engine::Engine(const Config& config, RandomSource& random)
     : quarantines_(config),
-      clocks_(config),
+      clocks_(config, quarantines_.sets()),
       electorate_(config, quarantines_, clocks_),
       broadcasts_(electorate_, ids_, out_),
       releaser_(electorate_, ids_, out_),
       leases_(electorate_, ids_, releaser_, out_),
       acquirer_(electorate_, random, ids_, leases_, releaser_, out_),
-      owners_(electorate_, random, acquirer_, leases_, out_) {}
+      owners_(electorate_, random, acquirer_, leases_, out_),
+      majorities_(electorate_.majorities()) {}
 
 void Engine::take(Instant now, RequestId request, TakeRequest what) {
   owners_.take(now, request, std::move(what));
@@ -77,7 +78,7 @@ void Engine::detach(Instant now, GrantId grant) {
 }
 
 void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
-  assert(node < electorate_.nodes());
+  assert(node < electorate_.slots());
   if (is_broadcast(tag.kind)) return broadcasts_.on_reply(node, tag, reply);
   if (tag.kind == Tag::Kind::release) return releaser_.on_reply(now, node, tag, reply);
   if (tag.kind == Tag::Kind::leave) return;
@@ -95,12 +96,16 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
 }
 
 void Engine::follow_members() {
+  if (electorate_.majorities() != majorities_) {
+    leases_.majorities_changed();
+    majorities_ = electorate_.majorities();
+  }
   NodeSet strangers;
-  for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
+  for (NodeIndex node = 0; node < electorate_.slots(); ++node) {
     if (electorate_.stranger(node)) strangers.insert(node);
   }
   const NodeSet limited = std::exchange(limited_, strangers);
-  for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
+  for (NodeIndex node = 0; node < electorate_.slots(); ++node) {
     if (!(strangers - limited).contains(node)) continue;
     acquirer_.node_removed(node);
     leases_.node_removed(node);
@@ -115,7 +120,10 @@ void Engine::follow_members() {
 
 void Engine::on_moved(NodeIndex node) {
   clocks_.forget(node);
+  acquirer_.floors().forget(node);
+  if (!electorate_.nodes().contains(node)) releaser_.forget(node);
   quarantines_.forget(node);
+  follow_members();
 }
 
 void Engine::on_node_up(Instant now, NodeIndex node) {
@@ -128,7 +136,7 @@ void Engine::on_node_up(Instant now, NodeIndex node) {
 void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
                            Duration uncertainty) {
   unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
-  acquirer_.floors().on_node_clock(now, node, unix_us);
+  acquirer_.floors().on_node_clock(now, node, unix_us, electorate_.quorum());
   acquirer_.on_round_trip(node, 2 * uncertainty);
   quarantines_.on_sign_of_life(now, node);
   if (!rules::clocks_are_watched()) return;

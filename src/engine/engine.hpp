@@ -158,6 +158,11 @@ class Engine {
   /// caller's list, which must be empty.
   void take_outputs(Outputs& out) { out_.take(out); }
 
+  /// The nodes that there are, and how many of them are a quorum.
+  [[nodiscard]] NodeSet nodes() const { return electorate_.nodes(); }
+  [[nodiscard]] std::uint32_t quorum() const { return electorate_.quorum(); }
+  [[nodiscard]] std::uint32_t slots() const { return electorate_.slots(); }
+
   /// How many releases were sent and not answered (for a shutdown that waits for them), by how many
   /// nodes, and whether one of them is of a grant that another client took.
   [[nodiscard]] std::size_t releases_under_way() const { return releaser_.under_way(); }
@@ -182,7 +187,8 @@ class Engine {
   Leases leases_;
   Acquirer acquirer_;
   Owners owners_;
-  NodeSet limited_;  // strangers, to which the leases were told
+  NodeSet limited_;        // strangers, to which the leases were told
+  Majorities majorities_;  // that the leases know
 };
 
 }  // namespace redlock::engine

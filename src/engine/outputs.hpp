@@ -75,6 +75,7 @@ struct Ballot {
   Cause cause = Cause::none;
   std::string detail;
   Objection objection{};
+  bool counts = true;  ///< false: no member had this number
 };
 
 /// When a lease is lost unless it is confirmed before, and the reason of that loss.

@@ -66,11 +66,12 @@ enum class Bug : std::uint8_t {
   entry_left_behind,
   failed_call_stays_first,
   too_late_keeps_its_place,
+  members_by_one_node,
+  resized_twice_at_once,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
   // In wire::Handshake, wire::Connection and wire::ServerIdentities.
   replaced_connection_left_alive,
-  members_by_one_node,
   replica_keeps_its_connection,
   role_change_overlooked,
   promotion_overlooked,

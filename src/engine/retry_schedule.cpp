@@ -23,28 +23,31 @@ bool is_configuration(Cause cause) {
          cause == Cause::incompatible || cause == Cause::moved || cause == Cause::tls;
 }
 
-bool waiting_cannot_help(const std::vector<Ballot>& ballots) {
-  Tally tally{.nodes = static_cast<std::uint32_t>(ballots.size())};
-  for (const Ballot& ballot : ballots) {
-    if (ballot.vote == Vote::unavailable && is_configuration(ballot.cause)) ++tally.unavailable;
+bool waiting_cannot_help(const Electorate& electorate, const std::vector<Ballot>& ballots) {
+  NodeSet others = electorate.nodes();
+  for (NodeIndex node = 0; node < ballots.size(); ++node) {
+    const Ballot& ballot = ballots[node];
+    if (ballot.vote == Vote::unavailable && is_configuration(ballot.cause)) others.erase(node);
   }
-  return tally.quorum_unavailable();
+  return !electorate.is_quorum(others);
 }
 
 }  // namespace
 
-RetrySchedule::RetrySchedule(const Config& config, Duration wait, Instant deadline, Instant now)
-    : one_attempt_(wait == Duration::zero()),
+RetrySchedule::RetrySchedule(const Electorate& electorate, Duration wait, Instant deadline,
+                             Instant now)
+    : electorate_(&electorate),
+      one_attempt_(wait == Duration::zero()),
       waits_until_(end_of_waiting(wait, deadline, now)),
-      pause_min_(config.retry_min),
-      pause_max_(config.retry_max),
-      pause_cap_(config.retry_cap),
-      grows_(config.retry_cap > config.retry_max) {}
+      pause_min_(electorate.config().retry_min),
+      pause_max_(electorate.config().retry_max),
+      pause_cap_(electorate.config().retry_cap),
+      grows_(electorate.config().retry_cap > electorate.config().retry_max) {}
 
 std::optional<Failed> RetrySchedule::on_failure(Instant now, Failed failure,
                                                 std::optional<Duration> expires_in,
                                                 RandomSource& random) {
-  if (one_attempt_ || waiting_cannot_help(failure.ballots)) return failure;
+  if (one_attempt_ || waiting_cannot_help(*electorate_, failure.ballots)) return failure;
   last_failure_ = std::move(failure);
   if (now >= waits_until_) return time_is_over({});
   // The last attempt of a waiting time should not be far from its end.

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/config.hpp"
+#include "engine/electorate.hpp"
 #include "engine/outputs.hpp"
 #include "engine/types.hpp"
 
@@ -16,7 +16,8 @@ class RetrySchedule {
  public:
   /// `wait` ends the retries: zero allows one attempt, Duration::max() has no end. `deadline` ends
   /// the call.
-  RetrySchedule(const Config& config, Duration wait, Instant deadline, Instant now);
+  /// The electorate must outlive it.
+  RetrySchedule(const Electorate& electorate, Duration wait, Instant deadline, Instant now);
 
   /// The consequence of a failed attempt: the final result, or nothing and another attempt at
   /// retry_at(). `expires_in`: when another holder's lease ends at the nodes, if that is known.
@@ -36,6 +37,7 @@ class RetrySchedule {
  private:
   [[nodiscard]] Duration pause(Duration at_most, RandomSource& random);
 
+  const Electorate* electorate_;
   bool one_attempt_;
   Instant waits_until_;
   Instant retry_at_ = never;

@@ -76,24 +76,24 @@ namespace redlock::engine::rules {
 /// much earlier as any of the nodes may have gone ahead; blame is about the future of a clock, and
 /// if the clock moves on, that is another movement.
 [[nodiscard]] inline bool our_clock_moved(std::uint32_t truechimers, std::uint32_t undecided,
-                                          std::uint32_t falsetickers, std::uint32_t nodes) {
+                                          std::uint32_t falsetickers, std::uint32_t quorum) {
   if (planted(Bug::own_clock_never_blamed)) return false;
-  return truechimers + undecided >= quorum_of(nodes) && falsetickers < truechimers;
+  return truechimers + undecided >= quorum && falsetickers < truechimers;
 }
 
 /// Whether it was certainly the node's clock: a quorum of the others kept time with ours. Only then
 /// are clients that start later told, so that one client with a bad clock costs no node its votes.
-[[nodiscard]] inline bool certainly_its_clock(std::uint32_t falsetickers, std::uint32_t nodes) {
-  return falsetickers >= quorum_of(nodes);
+[[nodiscard]] inline bool certainly_its_clock(std::uint32_t falsetickers, std::uint32_t quorum) {
+  return falsetickers >= quorum;
 }
 
 // --- quorums
 
-/// A quorum is a majority of the configured nodes: two clients that reach different nodes need a
-/// common node.
-[[nodiscard]] inline std::uint32_t quorum(std::uint32_t configured,
+/// A quorum is a majority of the members, so many nodes: two clients that reach different nodes
+/// need a common node.
+[[nodiscard]] inline std::uint32_t quorum(std::uint32_t of_members,
                                           [[maybe_unused]] std::uint32_t connected) {
-  return quorum_of(planted(Bug::quorum_of_connected) ? connected : configured);
+  return planted(Bug::quorum_of_connected) ? quorum_of(connected) : of_members;
 }
 
 /// Whether nodes that cannot be reached are among those that a quorum is counted over.
@@ -118,8 +118,8 @@ namespace redlock::engine::rules {
 
 /// Whether enough of the nodes' clocks are known that their median does not depend on a single
 /// node.
-[[nodiscard]] inline bool floor_follows(std::uint32_t known, std::uint32_t nodes) {
-  return known >= quorum_of(nodes) || planted(Bug::floor_of_one_node);
+[[nodiscard]] inline bool floor_follows(std::uint32_t known, std::uint32_t quorum) {
+  return known >= quorum || planted(Bug::floor_of_one_node);
 }
 
 // --- tokens
@@ -373,8 +373,15 @@ namespace redlock::engine::rules {
 
 /// How many nodes have to show the members of a set before a client believes them. One may lie; and
 /// before a quorum has changed there is no moment from which the new member could wait.
-[[nodiscard]] inline std::uint32_t shown_by_enough(std::uint32_t nodes) {
-  return planted(Bug::members_by_one_node) ? 1 : quorum_of(nodes);
+[[nodiscard]] inline std::uint32_t shown_by_enough(std::uint32_t quorum) {
+  return planted(Bug::members_by_one_node) ? 1 : quorum;
+}
+
+/// For how long the number of members stays after it was changed: two such changes leave quorums
+/// that share no node, so what was confirmed before the first is to be over.
+[[nodiscard]] inline Duration between_resizes(Duration max_lease, double drift_factor) {
+  if (planted(Bug::resized_twice_at_once)) return Duration::zero();
+  return over_everywhere(max_lease, drift_factor);
 }
 
 /// Whether the node begins to wait anew: it is not pending with the id that was seen before, so it

@@ -37,7 +37,9 @@ LoopDriver::LoopDriver(CoreConfig config, wire::DriverHost& host, Loop& loop,
     : config_(std::move(config)),
       loop_(loop),
       listener_(listener),
-      driver_(driver_config(config_), random_, *this, host) {}
+      driver_(driver_config(config_), random_, *this, host) {
+  config_.nodes.resize(driver_.engine().slots());
+}
 
 int LoopDriver::open(int bell) {
   bell_.data = after_poll_.data = before_poll_.data = this;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "wire/adoption.hpp"
 
+#include <charconv>
+#include <cstdint>
+
+#include "engine/rules.hpp"
 #include "wire/redlock_scripts.hpp"
 
 namespace redlock::wire {
 namespace {
 
 constexpr std::string_view written = "written";
+constexpr std::string_view resized = "resized ";
 
 const std::string* text_of(const Answer& answer) {
   return answer ? std::get_if<std::string>(&answer->data) : nullptr;
@@ -16,6 +21,12 @@ const std::string* text_of(const Answer& answer) {
 std::string notes_kept(const SetTerms& set) {
   const auto kept = 4 * set.max_lease + std::chrono::minutes(1);
   return std::to_string(kept / std::chrono::milliseconds(1));
+}
+
+/// In milliseconds.
+std::string size_stays(const SetTerms& set) {
+  const auto all = engine::rules::between_resizes(set.max_lease, set.drift_factor);
+  return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(all).count());
 }
 
 }  // namespace
@@ -37,12 +48,13 @@ std::vector<std::string> adoption_command(const SetTerms& set, const engine::Mem
                                    step.forming ? "forming" : "set",
                                    marker.id,
                                    std::string(set.layout.id),
-                                   std::to_string(set.nodes),
+                                   std::to_string(its.members.size()),
                                    std::to_string(set.max_lease.count()),
                                    its.set,
                                    std::to_string(its.epoch),
                                    NodeMarker::members_text(its.members),
-                                   std::string(promotion)};
+                                   std::string(promotion),
+                                   size_stays(set)};
   if (pending != nullptr) {
     command.push_back(pending->id);
     command.push_back(notes_kept(set));
@@ -74,6 +86,14 @@ bool found_any(const Answer& answer) {
 bool was_adopted(const Answer& answer) {
   const std::string* const text = text_of(answer);
   return text != nullptr && *text == written;
+}
+
+std::optional<std::chrono::milliseconds> stays_for(const Answer& answer) {
+  const std::string* const text = text_of(answer);
+  if (text == nullptr || !text->starts_with(resized)) return std::nullopt;
+  std::int64_t left = 0;
+  std::from_chars(text->data() + resized.size(), text->data() + text->size(), left);
+  return std::chrono::milliseconds(left);
 }
 
 std::optional<std::string> pending_id(const Answer& answer) {

@@ -2,6 +2,7 @@
 // The commands that look for a node's marker and write it, and what the node's replies mean.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +28,7 @@ struct StillPending {
   std::string next;
 };
 /// `promotion`: of a server that was a replica; otherwise empty. `pending`: none if an operator
-/// adopts the node.
+/// adopts the node. The number of members is changed once in `rules::over_everywhere`.
 [[nodiscard]] std::vector<std::string> adoption_command(const SetTerms& set,
                                                         const engine::Membership& marker,
                                                         const AdoptionStep& step,
@@ -41,6 +42,8 @@ struct StillPending {
 [[nodiscard]] bool found_any(const Answer& answer);
 /// The marker was written by this very command.
 [[nodiscard]] bool was_adopted(const Answer& answer);
+/// It was not, because the number of members was changed not long ago: how long it has to stay.
+[[nodiscard]] std::optional<std::chrono::milliseconds> stays_for(const Answer& answer);
 /// There is no marker: the id with which the node is pending.
 [[nodiscard]] std::optional<std::string> pending_id(const Answer& answer);
 

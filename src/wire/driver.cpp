@@ -22,8 +22,11 @@ bool is_no_key(const Value& fields) {
 }
 
 DriverConfig completed(DriverConfig config) {
-  config.engine.nodes = static_cast<std::uint32_t>(config.nodes.size());
-  for (const NodeAddress& node : config.nodes) config.engine.addresses.push_back(node.address);
+  engine::Config& engine = config.engine;
+  engine.nodes = static_cast<std::uint32_t>(config.nodes.size());
+  engine.slots = std::max(engine.nodes, engine.slots);
+  for (const NodeAddress& node : config.nodes) engine.addresses.push_back(node.address);
+  config.nodes.resize(engine.slots);
   return config;
 }
 
@@ -43,7 +46,8 @@ Link::Config link_config(const DriverConfig& config, engine::RandomSource& rando
   // A node that is merely slow ends attempts, and not its connection.
   const auto patience = std::chrono::ceil<milliseconds>(4 * config.engine.node_timeout);
   const auto silence = std::max(milliseconds(1'000), patience);
-  return {.handshake = {.set = {.nodes = config.nodes.size(), .max_lease = config.engine.max_lease},
+  return {.handshake = {.set = {.max_lease = config.engine.max_lease,
+                                .drift_factor = config.engine.drift_factor},
                         .client_name = config.client_name,
                         .client = draw_client(random),
                         .unfit = config.unfit},
@@ -66,7 +70,7 @@ Driver::Driver(DriverConfig config, engine::RandomSource& random, Streams& strea
       engine_(config_.engine, random),
       texts_{.command = {}, .holder = config_.holder},
       identities_(databases_of(config_.nodes), config_.engine.max_lease),
-      markers_(random, link_config_.handshake.set, config_.engine.quarantine),
+      markers_(random, link_config_.handshake.set, config_.nodes.size(), config_.engine.quarantine),
       standings_(config_.nodes.size(), host),
       refused_by_members_(config_.nodes.size()),
       members_read_(config_.nodes.size()) {
@@ -81,7 +85,7 @@ void Driver::start(Instant now, std::int64_t unix_us) {
   engine().on_own_clock(now, unix_us);
   engine().on_connecting();
   texts_.holder.set_clock(now, unix_us);
-  for (const auto& link : links_) link->start();
+  for (NodeIndex node = 0; node < config_.engine.nodes; ++node) links_[node]->start();
 }
 
 void Driver::on_own_clock(Instant now, std::int64_t unix_us) {
@@ -170,12 +174,25 @@ void Driver::tend(Instant now, const engine::TendMarker& what) {
 
 void Driver::move(Instant now, engine::MoveNode&& what) {
   NodeAddress& address = config_.nodes[what.node];
-  const std::string before = address.label;
-  address = moved_to(address, what.address);
+  const NodeAddress before = address;
+  if (what.address.empty()) {
+    address = {};
+  } else {
+    address = moved_to(before.label.empty() ? some_node() : before, what.address);
+  }
   identities_.forget(what.node, address.db);
-  links_[what.node]->move(now, before + " has lost its place in the set to " + address.label);
+  links_[what.node]->move(
+      now, before.label + (address.label.empty()
+                               ? " is no member of the set any more"
+                               : " has lost its place in the set to " + address.label));
   engine().on_moved(what.node);
   host_.on_node_moved(what.node, address);
+}
+
+/// As every new member is logged in to.
+const NodeAddress& Driver::some_node() const {
+  return *std::ranges::find_if(config_.nodes,
+                               [](const NodeAddress& node) { return !node.label.empty(); });
 }
 
 void Driver::note_clock(Instant now, const engine::NoteClock& note) {
@@ -191,6 +208,7 @@ void Driver::note_clock(Instant now, const engine::NoteClock& note) {
 /// Judges all nodes: the marker of one may decide to which set another belongs.
 void Driver::judge_nodes(Instant now) {
   for (NodeIndex node = 0; node < links_.size(); ++node) {
+    if (!engine_.nodes().contains(node)) continue;
     standings_.judge(now, node, engine_.objection(now, node));
   }
 }

@@ -81,6 +81,7 @@ class Driver final : LinkListener {
             const engine::Reply& reply);
   void read_members(engine::Instant now, engine::NodeIndex node);
   void tend(engine::Instant now, const engine::TendMarker& what);
+  [[nodiscard]] const NodeAddress& some_node() const;
   void move(engine::Instant now, engine::MoveNode&& what);
   void note_clock(engine::Instant now, const engine::NoteClock& note);
   void check_identity(engine::Instant now, engine::NodeIndex node);

@@ -127,10 +127,17 @@ std::string Link::on_membership(const std::string& membership) {
 
 void Link::move(Instant now, std::string why) {
   if (state_ == State::stopped) return;
+  const bool had_node = state_ != State::waiting || at_ != engine::never;
   backoff_.reset();
-  give_up(now, {Cause::connection_lost, engine::Delivery::unknown, std::move(why)});
+  if (had_node) give_up(now, {Cause::connection_lost, engine::Delivery::unknown, std::move(why)});
   lost_.reset();
   streams_.move(node_, address_);
+  if (address_.label.empty()) {
+    at_ = engine::never;
+  } else if (!had_node) {
+    passwords_ = Passwords(address_.password);
+    at_ = now;
+  }
 }
 
 void Link::reconnect(Instant now, std::string why) {

@@ -102,7 +102,7 @@ class Link final : ConnectionListener {
   /// that it named before; empty if there is no connection.
   std::string on_membership(const std::string& membership);
   [[nodiscard]] bool answers_former_name() const;
-  /// The address has changed: connects to the server there.
+  /// The address has changed: connects to the server there. Without a label there is none.
   void move(engine::Instant now, std::string why);
   /// Replaces the connection, so that a handshake judges the node again.
   void reconnect(engine::Instant now, std::string why);

@@ -7,8 +7,9 @@
 
 namespace redlock::wire {
 
-MarkerTending::MarkerTending(engine::RandomSource& random, const SetTerms& set, bool quarantine)
-    : random_(random), set_(set), quarantine_(quarantine), promotions_(set.nodes) {}
+MarkerTending::MarkerTending(engine::RandomSource& random, const SetTerms& set, std::size_t slots,
+                             bool quarantine)
+    : random_(random), set_(set), quarantine_(quarantine), promotions_(slots) {}
 
 MarkerTending::Promotion MarkerTending::on_facts(engine::NodeIndex node, const ServerFacts& facts) {
   const bool pending = facts.was_replica && facts.vouched != facts.promotion;

@@ -31,7 +31,8 @@ class MarkerTending {
   };
 
   /// All of them must outlive this.
-  MarkerTending(engine::RandomSource& random, const SetTerms& set, bool quarantine);
+  MarkerTending(engine::RandomSource& random, const SetTerms& set, std::size_t slots,
+                bool quarantine);
 
   [[nodiscard]] Promotion on_facts(engine::NodeIndex node, const ServerFacts& facts);
 

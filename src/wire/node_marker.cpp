@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/quorum.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/node_address.hpp"
 
@@ -71,8 +72,8 @@ std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
                             const std::string& here) {
     return "its marker says " + what + " " +
            (there.empty() ? "nothing" : printable(there, secrets)) + ", this client " + here +
-           "; give every client of a set its whole list of nodes and its max_lease "
-           "(REDLOCK_MAX_LEASE), and no node of another set";
+           "; give every client of a set its max_lease (REDLOCK_MAX_LEASE), and no node of another "
+           "set";
   };
   if (layout != set.layout.id) return sentence("layout", layout, std::string(set.layout.id));
   const auto odd = [](const std::string& name) {
@@ -82,8 +83,6 @@ std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
   };
   if (odd(id) || odd(set_name) || odd(forming) || odd(epoch))
     return "its marker names a set as redlock does not; DEL redlock:node and adopt it anew";
-  const std::string count = std::to_string(set.nodes);
-  if (nodes != count) return sentence("nodes", nodes, count);
   const std::string lease = std::to_string(set.max_lease.count());
   if (max_lease_ms != lease) return sentence("max_lease_ms", max_lease_ms, lease);
   const auto its = configuration();
@@ -99,9 +98,10 @@ std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
     const auto node = parse_node_uri(member.address);
     return node && node->address == member.address;
   });
-  if (text && counted && distinct && reached && its.members.size() == set.nodes && its.has(id))
-    return {};
-  return "its marker does not list " + count +
+  const bool fits = its.members.size() <= engine::NodeSet::max_nodes;
+  const bool whole = fits && nodes == std::to_string(its.members.size()) && its.has(id);
+  if (text && counted && distinct && reached && whole) return {};
+  return "its marker does not list " + (nodes.empty() ? "its" : printable(nodes, secrets)) +
          " members and itself; DEL redlock:node there, and run redlock adopt --replaced NODE when "
          "its old leases are over";
 }

@@ -18,11 +18,11 @@
 
 namespace redlock::wire {
 
-/// The set as a client is configured.
+/// The set as a client is configured. Who the members are is said by the markers.
 struct SetTerms {
-  std::size_t nodes = 0;
   std::chrono::milliseconds max_lease{};
   KeyLayout layout = redlock_layout;
+  double drift_factor = 0.01;
 };
 
 struct NodeMarker {

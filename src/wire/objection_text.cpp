@@ -81,6 +81,13 @@ struct ObjectionWriter {
            "its old leases are over, and run redlock adopt --replaced NODE";
   }
 
+  std::string operator()(const engine::TooFewListed& why) const {
+    return "its marker says nodes " + std::to_string(why.members) + ", this client " +
+           std::to_string(why.listed) +
+           "; give every client the members of the set, or find them by one of them (find_set(), "
+           "redlock set show)";
+  }
+
   std::string operator()(const engine::NoMember& why) const {
     if (why.members.empty()) return sentence_of_missing_marker();
     std::string what = why.has_marker ? "it is no member of its set any more"

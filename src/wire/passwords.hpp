@@ -39,7 +39,7 @@ class Passwords {
   [[nodiscard]] const Secrets& secrets() const { return secrets_; }
 
  private:
-  const std::string configured_;
+  std::string configured_;
   std::string newest_;
   std::string worked_;  // last; empty: none has yet
   Secrets secrets_;

@@ -51,6 +51,7 @@ std::string behind_colon(const std::string& detail) {
 std::string votes_in(const std::vector<engine::Ballot>& ballots) {
   std::string words = "[";
   for (const engine::Ballot& ballot : ballots) {
+    if (!ballot.counts) continue;
     if (words.size() > 1) words += ", ";
     words += ballot.vote == Vote::unavailable ? to_string(ballot.cause) : to_string(ballot.vote);
   }

@@ -174,7 +174,7 @@ TEST_CASE("a node's time is rounded down to 1 us, before the clock's beginning a
 TEST_CASE("the grants of many nodes are counted, copied and moved as those of few") {
   for (const std::uint32_t nodes : {1U, 3U, 5U, 6U, 7U, NodeSet::max_nodes}) {
     CAPTURE(nodes);
-    NodeGrants asked(nodes, true);
+    NodeGrants asked(nodes, NodeSet::first(nodes), true);
     CHECK(asked.size() == nodes);
     CHECK(asked.may_hold() == NodeSet::first(nodes));
     CHECK(asked.ours() == NodeSet{});
@@ -184,6 +184,7 @@ TEST_CASE("the grants of many nodes are counted, copied and moved as those of fe
     const NodeGrants moved = std::move(grants);
     CHECK(moved.ours() == NodeSet::first(nodes));
     CHECK(moved.can_be_ours() == nodes);
-    CHECK(moved.valid_until() == Instant(1s * (nodes - quorum_of(nodes) + 1)));
+    const Majorities majority({NodeSet::first(nodes), quorum_of(nodes)});
+    CHECK(moved.valid_until(majority) == Instant(1s * (nodes - quorum_of(nodes) + 1)));
   }
 }

@@ -12,7 +12,7 @@ Config with_nodes(Config config, std::uint32_t nodes) {
 }  // namespace
 
 Rig::Rig(std::uint32_t nodes, Config config)
-    : engine(with_nodes(config, nodes), random), sent_(nodes) {}
+    : engine(with_nodes(config, nodes), random), sent_(std::max(nodes, config.slots)) {}
 
 void Rig::advance(Duration by) {
   const Instant end = now + by;

@@ -257,7 +257,7 @@ TEST_CASE("a node without its marker is pending, and gets its marker when old le
     if (pending.empty()) pending = command.at(5);
     if (!adopts) return bulk(pending);
     CHECK(command.at(7) == "2");
-    CHECK(command.at(15) == pending);
+    CHECK(command.at(16) == pending);
     marked = true;
     return bulk("written");
   };
@@ -530,8 +530,8 @@ TEST_CASE("a promotion is new when it is shown for the first time, and not once 
     return facts;
   };
   NumberedRandom random;
-  const SetTerms terms{.nodes = 3};
-  MarkerTending tending(random, terms, true);
+  const SetTerms terms;
+  MarkerTending tending(random, terms, 3, true);
   CHECK_FALSE(tending.on_facts(0, {}).pending);
   // Also the first one: the node may wait for what it forgot before.
   CHECK(tending.on_facts(0, promoted("a")).is_new);
@@ -547,8 +547,8 @@ TEST_CASE("a promotion is new when it is shown for the first time, and not once 
 
 TEST_CASE("a marker that does not vouch for the promotion is no reason to connect again") {
   NumberedRandom random;
-  const SetTerms terms{.nodes = 3};
-  MarkerTending tending(random, terms, true);
+  const SetTerms terms;
+  MarkerTending tending(random, terms, 3, true);
   ServerFacts facts;
   facts.promotion = "a";
   facts.was_replica = true;

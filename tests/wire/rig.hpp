@@ -46,8 +46,7 @@ class LinkRig : public LinkRecorder, Streams {
   explicit LinkRig(Script script = healthy, const std::function<void(Link::Config&)>& change = {},
                    const std::string& uri = "redis://host")
       : node(std::move(script)), address_(*parse_node_uri(uri)) {
-    config_.handshake = {.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
-                         .client_name = "redlock-test"};
+    config_.handshake = {.set = {.max_lease = milliseconds(60'000)}, .client_name = "redlock-test"};
     config_.connect_timeout = milliseconds(1'000);
     config_.silence = milliseconds(1'000);
     config_.probe_interval = milliseconds(60'000);

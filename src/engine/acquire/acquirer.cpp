@@ -17,10 +17,10 @@ Acquirer::Acquirer(const Electorate& electorate, RandomSource& random, GrantIds&
       leases_(leases),
       releaser_(releaser),
       out_(out),
-      floors_(electorate.nodes(), electorate.config().clock_floor),
-      round_trips_(electorate.nodes()),
+      floors_(electorate.slots(), electorate.config().clock_floor),
+      round_trips_(electorate.slots()),
       admission_(electorate.config().attempts_at_once, electorate.config().node_timeout),
-      wakes_(electorate.nodes()) {}
+      wakes_(electorate.slots()) {}
 
 void Acquirer::acquire(Instant now, RequestId request, AcquireRequest what) {
   assert(request != 0);
@@ -81,14 +81,14 @@ void Acquirer::begin_attempt(Instant now, Acquisition& call) {
   };
   call.attempt_begins(grant);
   Attempt& attempt = attempts_.add(grant, Attempt(electorate_, std::move(plan), now));
-  ask(now, call, attempt, NodeSet::first(electorate_.nodes()));
+  ask(now, call, attempt, electorate_.nodes());
   calls_.touched(call.request());
   after_input(now, grant);
 }
 
 void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nodes) {
   // Not while votes gather: nodes that grant by two floors grant two tokens, which must be settled.
-  const bool gathers = attempt.granted().size() > 0 || attempt.tally().pending() > 0;
+  const bool gathers = attempt.granted().size() > 0 || attempt.tally().pending() != NodeSet();
   if (!gathers) attempt.raise_floor(floors_.floor(now, stripe_of(*call.what().name)));
   if (!call.in_line()) {
     attempt.ask(now, nodes, out_);
@@ -108,7 +108,7 @@ void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nod
 /// Nodes are silent no more if the others are no quorum: all attempts would fail at once, and none
 /// could get the answer that shows that the nodes are back.
 NodeSet Acquirer::silent_nodes() {
-  if (electorate_.nodes() - silent_.size() < electorate_.quorum()) silent_ = {};
+  if (!electorate_.is_quorum(electorate_.nodes() - silent_)) silent_ = {};
   return silent_;
 }
 
@@ -164,7 +164,7 @@ void Acquirer::on_wake(Instant now, NodeIndex node, std::uint64_t line, Duration
   Attempt* const attempt = attempts_.find(grant);
   const bool asks = call.on_wake(now, node, after, attempt, random_);
   if (attempt == nullptr) return calls_.touched(*first);
-  if (asks) ask(now, call, *attempt, NodeSet::first(electorate_.nodes()));
+  if (asks) ask(now, call, *attempt, electorate_.nodes());
   after_input(now, grant);
 }
 
@@ -311,7 +311,7 @@ void Acquirer::due(Instant now, RequestId request) {
   if (!call.over(now)) {
     if (grant == 0) return begin(now, call);
     if (call.ask_due(now)) {
-      ask(now, call, *attempts_.find(grant), NodeSet::first(electorate_.nodes()));
+      ask(now, call, *attempts_.find(grant), electorate_.nodes());
     }
     return after_input(now, grant);
   }
@@ -341,8 +341,9 @@ void Acquirer::leave(Instant now, const Name& name, std::uint64_t line, Acquisit
     command.next = {line, now - next->in_line_since(), length_of_turn()};
     next->stands_at(nodes);
   }
-  for (NodeIndex node = 0; rules::end_leaves_lines() && node < electorate_.nodes(); ++node) {
-    if (nodes.contains(node)) out_.send(node, Tag{0, now, {}, 0, Tag::Kind::leave}, command);
+  for (NodeIndex node = 0; rules::end_leaves_lines() && node < electorate_.slots(); ++node) {
+    if (!(nodes & electorate_.nodes()).contains(node)) continue;
+    out_.send(node, Tag{0, now, {}, 0, Tag::Kind::leave}, command);
   }
 }
 
@@ -367,7 +368,7 @@ void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt
   Acquisition* const next = first ? calls_.find(*first) : nullptr;
   const NodeSet granted = attempt.granted();
   Departure departure{name, line, {}};
-  for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
+  for (NodeIndex node = 0; node < electorate_.slots(); ++node) {
     const RequestId named = call.next_named(node);
     const auto place = call.place_of_next(node);
     if (attempt.is_asked(node)) {
@@ -528,7 +529,7 @@ void Acquirer::on_release(Instant now, const Name& name, Instant since) {
     return;
   }
   if (!call.still_waits() || attempt->granted().size() > 0 || !call.is_next()) return;
-  ask(now, call, *attempt, NodeSet::first(electorate_.nodes()));
+  ask(now, call, *attempt, electorate_.nodes());
   after_input(now, attempt->plan().grant);
 }
 

@@ -56,10 +56,10 @@ Acquisition::Acquisition(const Electorate& electorate, RequestId request, Acquir
     : electorate_(&electorate),
       request_(request),
       what_(std::move(what)),
-      schedule_(electorate.config(), what_.wait, what_.deadline, now),
+      schedule_(electorate, what_.wait, what_.deadline, now),
       began_(now),
       in_line_since_(now) {
-  if (in_line()) nodes_.resize(electorate.nodes());
+  if (in_line()) nodes_.resize(electorate.slots());
 }
 
 GrantId Acquisition::attempt() const {
@@ -208,10 +208,10 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
   } else if (attempt.granted().size() > 0) {
     if (!is<Gathering>()) state_ = Gathering{grant, now + time_to_gather(round_trip)};
     Instant& ask_at = std::get<Gathering>(state_).ask_at;
-    const bool polls = !is_woken() && attempt.tally().pending() == 0 &&
+    const bool polls = !is_woken() && attempt.tally().pending() == NodeSet() &&
                        std::ranges::any_of(nodes_, &Node::has_it_in_line);
     if (polls && ask_at == never) ask_at = now + between_polls(random);
-  } else if (attempt.tally().pending() > 0) {
+  } else if (attempt.tally().pending() != NodeSet()) {
     if (!is<Asking>()) state_ = Asking{grant};
     Instant& ask_at = std::get<Asking>(state_).ask_at;
     if (ask_at == never) ask_at = now + refresh;
@@ -224,7 +224,7 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
 }
 
 bool Acquisition::may_wait(Instant now, const Attempt& attempt) const {
-  if (!still_waits() || attempt.tally().quorum_unavailable()) return false;
+  if (!still_waits() || electorate_->quorum_unavailable(attempt.tally())) return false;
   // Also what does not count: the lock is not there for others meanwhile.
   if (attempt.granted().size() > 0) {
     const auto* const gathering = std::get_if<Gathering>(&state_);
@@ -235,7 +235,7 @@ bool Acquisition::may_wait(Instant now, const Attempt& attempt) const {
 }
 
 bool Acquisition::is_woken() const {
-  return electorate_->nodes_that_wake().size() >= electorate_->quorum();
+  return electorate_->is_quorum(electorate_->nodes_that_wake());
 }
 
 Instant Acquisition::ask_again_at(Instant now, RandomSource& random) const {
@@ -261,8 +261,9 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
   // What it was granted could not become a quorum: it was given back, and the place is kept.
   if (attempt.failure() == Errc::contended && still_waits() && now < schedule_.waits_until()) {
     // Without a vote for it there is nothing that another round soon could complete.
-    const Duration pause =
-        attempt.tally().yes > 0 ? between_rounds(rounds_in_vain_++, random) : between_polls(random);
+    const Duration pause = attempt.tally().yes != NodeSet()
+                               ? between_rounds(rounds_in_vain_++, random)
+                               : between_polls(random);
     state_ = Pausing{std::min(now + pause, schedule_.waits_until()), true, attempt.granted()};
     return std::nullopt;
   }

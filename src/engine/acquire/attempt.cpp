@@ -19,11 +19,15 @@ Attempt::Attempt(const Electorate& electorate, Plan plan, Instant now)
     : electorate_(electorate),
       plan_(std::move(plan)),
       started_(now),
-      nodes_(electorate.nodes(), true),
-      per_node_(electorate.nodes()),
+      of_(electorate.nodes()),
+      nodes_(electorate.slots(), of_, true),
+      per_node_(electorate.slots()),
       patience_(electorate.node_timeout()),
       silent_(plan_.silent),
-      ballots_(electorate.nodes()) {
+      ballots_(electorate.slots()) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
+    ballots_[node].counts = of_.contains(node);
+  }
   // Waiting for an answer past the end of the validity could only end in too_late.
   const Duration validity = electorate.trusted_until(now, plan_.lease) - plan_.min_validity - now;
   if (!plan_.waits) patience_ = std::min(patience_, validity);
@@ -47,6 +51,7 @@ bool Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
     lose_vote(node, std::move(*why));
     return false;
   }
+  of_.insert(node);  // it may be new
   ballots_[node] = {};
   nodes_[node].possession = Possession::asked;
   per_node_[node].asked = now;
@@ -194,13 +199,14 @@ void Attempt::judge_fences() {
 void Attempt::begin_settling(Instant now, Outbox& out) {
   phase_ = Phase::settling;
   token_ = std::ranges::max_element(per_node_, {}, &Node::granted)->granted;
-  if (!rules::enough_is_left(now, started_, nodes_.valid_until(), plan_.min_validity)) {
+  if (!rules::enough_is_left(now, started_, nodes_.valid_until(electorate_.majorities()),
+                             plan_.min_validity)) {
     return fail(Errc::too_late);
   }
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (rules::settles_as_granted(per_node_[node].granted, token_)) settled_.insert(node);
   }
-  if (settled_.size() >= quorum()) return;
+  if (is_quorum(settled_)) return;
   settles_by_ = now + electorate_.node_timeout();
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const bool lags = per_node_[node].granted != 0 && !settled_.contains(node);
@@ -278,7 +284,7 @@ Instant Attempt::deadline() const {
 /// When too little of the validity is left, which grows with later grants, and ends where grants
 /// are withdrawn: then the node timeout decides.
 Instant Attempt::too_late_from() const {
-  const Instant until = nodes_.valid_until();
+  const Instant until = nodes_.valid_until(electorate_.majorities());
   return until == Instant::min() ? never : until - plan_.min_validity;
 }
 
@@ -295,7 +301,8 @@ void Attempt::judge_sets() {
   if (!sets.open() && !sets.has_strangers() && !sets.is_changing()) [[likely]]
     return;
   for (NodeIndex node = 0; node < nodes_.size() && sets.open(); ++node) {
-    if (ballots_[node].vote == Vote::pending && !sets.seen(node)) awaits_set_ = true;
+    const bool pending = of_.contains(node) && ballots_[node].vote == Vote::pending;
+    if (pending && !sets.seen(node)) awaits_set_ = true;
   }
   if (awaits_set_ || phase_ == Phase::settling) return;
   NodeSet granted;
@@ -313,9 +320,16 @@ void Attempt::judge_sets() {
   }
 }
 
+/// There is nothing to be asked, or released, there any more.
+void Attempt::leaves(NodeIndex node) {
+  withdraw(node);
+  lose_vote(node, other_members());
+}
+
 /// Before there is a quorum its vote is worth nothing, and the others may still be one.
 void Attempt::node_removed(NodeIndex node) {
-  nodes_.limit(node, nodes_.valid_until());
+  nodes_.limit(node, nodes_.valid_until(electorate_.majorities()));
+  if (!electorate_.nodes().contains(node) && !ended()) return leaves(node);
   const bool counts = nodes_[node].until() != Instant::min();
   if (counts || phase_ != Phase::voting || ballots_[node].vote != Vote::granted) return;
   per_node_[node].granted = 0;
@@ -327,40 +341,38 @@ void Attempt::node_removed(NodeIndex node) {
 NodeSet Attempt::without_conflict(NodeSet granted) {
   const auto [removing, removed] = electorate_.sets().conflict_in(granted);
   if (removing == NodeSet()) return {};
-  if ((granted - removed).size() >= quorum()) return removed;
-  const bool may_change = std::ranges::count(ballots_, Vote::pending, &Ballot::vote) > 0;
-  awaits_set_ = may_change && (granted - removing).size() < quorum();
+  if (is_quorum(granted - removed)) return removed;
+  const bool may_change = tally().pending() != NodeSet();
+  awaits_set_ = may_change && !is_quorum(granted - removing);
   return awaits_set_ ? NodeSet() : removing;
 }
 
 void Attempt::decide(Instant now, Outbox& out) {
   judge_sets();
   judge_fences();
-  if (phase_ == Phase::voting && tally().won()) begin_settling(now, out);
+  if (phase_ == Phase::voting && electorate_.won(tally())) begin_settling(now, out);
   decide_settling(now);
   decide_failing();
 }
 
 void Attempt::decide_settling(Instant now) {
   if (phase_ != Phase::settling) return;
-  const std::uint32_t settled = settled_.size();
-  if (settled >= quorum()) return win_or_be_late(now);
-  if (settled + settle_pending_.size() + tally().pending() < quorum()) {
-    phase_ = Phase::failing;
-  }
+  if (is_quorum(settled_)) return win_or_be_late(now);
+  if (!is_quorum(settled_ | settle_pending_ | tally().pending())) phase_ = Phase::failing;
 }
 
 /// The failure is certain; its kind is known once a quorum voted or cannot vote any more.
 void Attempt::decide_failing() {
   if (phase_ != Phase::failing) return;
-  const Tally votes = tally();
-  if (votes.quorum_unavailable()) return fail(Errc::no_quorum);
-  if (votes.quorum_voted() && votes.no > 0) return fail(Errc::contended);
-  if (votes.pending() == 0) fail(Errc::no_quorum);
+  const Tally its = tally();
+  if (electorate_.quorum_unavailable(its)) return fail(Errc::no_quorum);
+  if (electorate_.quorum_voted(its) && its.no != NodeSet()) return fail(Errc::contended);
+  if (its.pending() == NodeSet()) fail(Errc::no_quorum);
 }
 
 void Attempt::win_or_be_late(Instant now) {
-  if (!rules::enough_is_left(now, started_, nodes_.valid_until(), plan_.min_validity)) {
+  if (!rules::enough_is_left(now, started_, nodes_.valid_until(electorate_.majorities()),
+                             plan_.min_validity)) {
     return fail(Errc::too_late);
   }
   phase_ = Phase::won;
@@ -396,19 +408,24 @@ NodeSet Attempt::asked() const {
 }
 
 std::uint32_t Attempt::quorum() const {
-  return rules::quorum(electorate_.nodes(), tally().nodes);
+  return rules::quorum(electorate_.quorum(), tally().of.size());
+}
+
+bool Attempt::is_quorum(NodeSet nodes) const {
+  return electorate_.is_quorum(nodes, tally().of);
 }
 
 Tally Attempt::tally() const {
-  Tally tally{.nodes = electorate_.nodes()};
-  for (const Ballot& ballot : ballots_) {
+  Tally tally{of_, {}, {}, {}};
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
+    const Ballot& ballot = ballots_[node];
     if (ballot.cause == Cause::connection_failed && !rules::unreached_nodes_count()) {
-      --tally.nodes;
+      tally.of.erase(node);
       continue;
     }
-    if (ballot.vote == Vote::granted && !awaits_set_) ++tally.yes;
-    if (ballot.vote == Vote::refused) ++tally.no;
-    if (ballot.vote == Vote::unavailable) ++tally.unavailable;
+    if (ballot.vote == Vote::granted && !awaits_set_) tally.yes.insert(node);
+    if (ballot.vote == Vote::refused) tally.no.insert(node);
+    if (ballot.vote == Vote::unavailable) tally.unavailable.insert(node);
   }
   return tally;
 }

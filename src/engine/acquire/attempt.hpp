@@ -71,7 +71,7 @@ class Attempt {
   [[nodiscard]] Phase phase() const { return phase_; }
   /// Whether it votes, and cannot win by the answers that are still to come.
   [[nodiscard]] bool out_of_reach() const {
-    return phase_ == Phase::voting && tally().out_of_reach();
+    return phase_ == Phase::voting && electorate_.out_of_reach(tally());
   }
   /// It was given up.
   [[nodiscard]] bool lost_the_vote() const {
@@ -120,6 +120,7 @@ class Attempt {
   void on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out);
   void on_settle_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
   void forced_out(NodeIndex node);
+  void leaves(NodeIndex node);
   void on_shared_owner(NodeIndex node);
   void judge_fences();
   [[nodiscard]] Token ceiling() const;
@@ -133,6 +134,7 @@ class Attempt {
   void win_or_be_late(Instant now);
   void fail(Errc why);
   [[nodiscard]] std::uint32_t quorum() const;
+  [[nodiscard]] bool is_quorum(NodeSet nodes) const;
   void withdraw(NodeIndex node);
   void lose_vote(NodeIndex node, Vote vote, Cause cause, std::string detail);
   void lose_vote(NodeIndex node, Unavailable why);
@@ -144,6 +146,7 @@ class Attempt {
   Phase phase_ = Phase::voting;
   Errc failure_ = Errc::no_quorum;
   Token token_ = 0;
+  NodeSet of_;  // the nodes whose votes count
   NodeGrants nodes_;
   std::vector<Node> per_node_;
   NodeSet settled_;  // nodes that count towards the token

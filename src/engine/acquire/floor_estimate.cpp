@@ -34,11 +34,11 @@ void FloorEstimate::on_own_clock(Instant now, std::int64_t unix_us) {
   if (!quorum_known_) offset_us_ = unix_us - to_us(now);
 }
 
-void FloorEstimate::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us) {
+void FloorEstimate::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
+                                  std::uint32_t quorum) {
   node_offsets_us_[node] = unix_us - to_us(now);
   const auto known = std::ranges::count_if(node_offsets_us_, [](const auto& o) { return !!o; });
-  const auto nodes = static_cast<std::uint32_t>(node_offsets_us_.size());
-  if (!rules::floor_follows(static_cast<std::uint32_t>(known), nodes)) return;
+  if (!rules::floor_follows(static_cast<std::uint32_t>(known), quorum)) return;
   offset_us_ = median(node_offsets_us_);
   quorum_known_ = true;
 }

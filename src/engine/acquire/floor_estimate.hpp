@@ -21,7 +21,9 @@ class FloorEstimate {
   /// acquire may be written before any node has said anything, and one node's clock may be absurd.
   void on_own_clock(Instant now, std::int64_t unix_us);
   /// A node's clock, read when ours read `now`.
-  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us);
+  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, std::uint32_t quorum);
+  /// The node is another server by now, or none.
+  void forget(NodeIndex node) { node_offsets_us_[node].reset(); }
   /// A token of a name on this stripe was given to somebody.
   void on_token(std::uint32_t stripe, Token token);
 

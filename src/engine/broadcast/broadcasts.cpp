@@ -24,10 +24,11 @@ void Broadcast::on_deadline(Instant now) {
 void Broadcasts::begin(Instant now, RequestId request, Tag::Kind kind, const Command& command) {
   assert(is_broadcast(kind));
   const GrantId id = ids_.next();
-  for (NodeIndex node = 0; node < electorate_.nodes(); ++node) {
+  for (NodeIndex node = 0; node < electorate_.slots(); ++node) {
+    if (!electorate_.nodes().contains(node)) continue;
     out_.send(node, Tag{id, now, {}, 0, kind}, command, Form::source);
   }
-  under_way_.add(id, Broadcast(request, electorate_.nodes(), now + electorate_.node_timeout()));
+  under_way_.add(id, Broadcast(request, electorate_, now));
   under_way_.touched(id);
 }
 

@@ -19,8 +19,11 @@ namespace redlock::engine {
 /// One command and its replies.
 class Broadcast {
  public:
-  Broadcast(RequestId request, std::uint32_t nodes, Instant deadline)
-      : request_(request), deadline_(deadline), pending_(NodeSet::first(nodes)), replies_(nodes) {}
+  Broadcast(RequestId request, const Electorate& electorate, Instant now)
+      : request_(request),
+        deadline_(now + electorate.node_timeout()),
+        pending_(electorate.nodes()),
+        replies_(electorate.slots()) {}
 
   void on_reply(NodeIndex node, const Reply& reply);
   void on_deadline(Instant now);

@@ -20,7 +20,7 @@ HeldLease::HeldLease(const Electorate& electorate, Plan plan, NodeGrants nodes, 
       nodes_(std::move(nodes)),
       longest_lease_(std::chrono::ceil<Hundredths>(plan.lease)) {
   set_lease(plan.lease);
-  valid_until_ = nodes_.valid_until();
+  valid_until_ = nodes_.valid_until(electorate_->majorities());
   assert(rules::enough_is_left(now, since_, valid_until_, Duration::zero()));
   set_lost_at(now);
   if (now < renew_until_) next_renewal_ = in_step(now + renewal_interval(now));
@@ -33,7 +33,7 @@ HeldLease::HeldLease(const Electorate& electorate, Plan plan, RequestId request,
       key_(std::make_shared<const LeaseKey>(LeaseKey{*plan.name, plan.owner, plan.token})),
       renew_until_(plan.renew_until),
       since_(plan.since),
-      nodes_(electorate.nodes(), false),
+      nodes_(electorate.slots(), electorate.nodes(), false),
       attaching_(true),
       taken_up_(true),
       longest_lease_(std::chrono::ceil<Hundredths>(plan.lease)) {
@@ -67,6 +67,7 @@ void HeldLease::begin_round(Instant now, HoldRound::Purpose purpose, RequestId r
                             std::chrono::milliseconds lease, Outbox& out) {
   HoldRound& round = add_round(now, purpose, request, lease, out);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (!electorate_->nodes().contains(node)) continue;
     if (nodes_.is_shared(node)) {
       round.unavailable(node, shared_owner());
     } else {
@@ -80,7 +81,7 @@ HoldRound& HeldLease::add_round(Instant now, HoldRound::Purpose purpose, Request
   ++round_;
   if (request != 0) out.round_began();
   longest_lease_ = std::max(longest_lease_, std::chrono::ceil<Hundredths>(lease));
-  return rounds_.emplace_back(round_, electorate_->nodes(), purpose, request, lease,
+  return rounds_.emplace_back(round_, *electorate_, purpose, request, lease,
                               now + electorate_->node_timeout());
 }
 
@@ -88,6 +89,7 @@ HoldRound& HeldLease::add_round(Instant now, HoldRound::Purpose purpose, Request
 /// processor would have ever more to answer, and leases would be lost that it could have renewed.
 /// What it has answers for the lease as soon as it gets there.
 bool HeldLease::is_asked_to_renew(Instant now, NodeIndex node, NodeSet full) const {
+  if (!electorate_->nodes().contains(node)) return false;
   if (nodes_.hold_is_late(node) || nodes_.is_shared(node)) return false;
   const Instant until = nodes_[node].until();
   const bool urgent = now < until && until - now < lease() / 2;
@@ -105,6 +107,7 @@ void HeldLease::begin_renewal(Instant now, NodeSet full, Outbox& out) {
   }
   HoldRound& round = add_round(now, Purpose::renew, 0, lease(), out);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    if (!electorate_->nodes().contains(node)) continue;
     if (asked.contains(node)) {
       send_hold(now, node, round, Form::digest, out);
     } else {
@@ -139,6 +142,7 @@ void HeldLease::on_reply(Instant now, NodeIndex node, const Tag& tag, const Repl
     case Tag::Kind::settle:
       if (std::holds_alternative<AlreadyOurs>(reply)) {
         nodes_.share(node);  // see Attempt::on_shared_owner
+        kept_until_ = Instant::min();
         if (rules::one_reply_is_a_veto()) return lose(LossReason::taken, out);
       } else {
         on_straggler(now, node, tag, reply);
@@ -176,7 +180,7 @@ void HeldLease::on_reply_after_loss(Instant now, NodeIndex node, const Tag& tag,
 }
 
 void HeldLease::shorten_after_loss(Instant now, Outbox& out) {
-  const Instant confirmed = nodes_.valid_until();
+  const Instant confirmed = confirmed_until();
   const Instant until = confirmed == Instant::min() ? now : confirmed;
   if (until >= valid_until_) return;
   valid_until_ = until;
@@ -254,8 +258,20 @@ std::optional<Unavailable> HeldLease::confirm(Instant now, NodeIndex node, const
 }
 
 void HeldLease::node_removed(NodeIndex node) {
-  nodes_.limit(node, nodes_.valid_until());
+  nodes_.limit(node, confirmed_until());
+  if (!electorate_->nodes().contains(node)) nodes_.withdraw(node);
   for (HoldRound& round : rounds_) round.node_removed(node);
+}
+
+/// A quorum of the members of before still has the lease until then, and shares a node with each
+/// quorum that counts from now on, unless one of its nodes is found not to have the lease. What is
+/// confirmed later is counted over the members of then.
+void HeldLease::majorities_changed() {
+  if (!lost_) kept_until_ = std::max(kept_until_, valid_until_);
+}
+
+Instant HeldLease::confirmed_until() const {
+  return std::max(nodes_.valid_until(electorate_->majorities()), kept_until_);
 }
 
 bool HeldLease::contradicts(Instant now, NodeIndex node) const {
@@ -265,6 +281,7 @@ bool HeldLease::contradicts(Instant now, NodeIndex node) const {
 
 void HeldLease::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {
   nodes_.shorten(node, by);
+  kept_until_ = Instant::min();
   if (lost_) return shorten_after_loss(now, out);
   update_validity(now, out);
   // What ends earlier is to be renewed earlier.
@@ -275,7 +292,7 @@ void HeldLease::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox&
 }
 
 void HeldLease::update_validity(Instant now, Outbox& out) {
-  const Instant valid_until = nodes_.valid_until();
+  const Instant valid_until = confirmed_until();
   if (valid_until == Instant::min()) {
     // A grant being taken up may still find its quorum; a lease without one is over.
     const bool hopeless = nodes_.can_be_ours() < electorate_->quorum();
@@ -350,7 +367,7 @@ void HeldLease::conclude_rounds(Instant now, Outbox& out) {
 }
 
 void HeldLease::conclude(Instant now, HoldRound& round, Outbox& out) {
-  const bool ok = round.tally().won();
+  const bool ok = round.won();
   if (ok && !round.denied_since()) denied_ = false;
   if (round.purpose() == Purpose::tell_count) return;
   if (round.request() == 0) {
@@ -469,7 +486,7 @@ void HeldLease::on_free(Instant now, NodeIndex node, const Tag& tag, HoldRound* 
   }
   if (round != nullptr) return round->denied(node, true);
   // Its round is over: no later moment will do.
-  if (now < nodes_.valid_until()) heal(now, node, tag.lease, out);
+  if (now < confirmed_until()) heal(now, node, tag.lease, out);
 }
 
 /// Whether the node does not have the lease because it lost its data: it confirmed before it was
@@ -485,6 +502,7 @@ void HeldLease::deny(Instant now, NodeIndex node, const Tag& tag) {
   const NodeGrant& grant = nodes_[node];
   // Messages to a node are answered in their order: this one was sent before the heal.
   if (grant.possession == Possession::healing && tag.kind != Tag::Kind::heal) return;
+  if (now < grant.until()) kept_until_ = Instant::min();
   if (now < grant.until() && !electorate_->quarantined(now, node)) on_denied_by_voter();
   nodes_.withdraw(node);
 }
@@ -494,6 +512,7 @@ void HeldLease::deny(Instant now, NodeIndex node, const Tag& tag) {
 /// the lease.
 void HeldLease::on_denied_by_voter() {
   denied_ = true;
+  kept_until_ = Instant::min();
   for (HoldRound& round : rounds_) round.on_denial();
   nodes_.withdraw_forgotten();
 }

@@ -55,6 +55,7 @@ class HeldLease {
   void node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out);
   /// See Leases.
   void node_removed(NodeIndex node);
+  void majorities_changed();
   [[nodiscard]] Instant deadline() const;
 
   /// Whether the watchdog's time has come.
@@ -124,6 +125,7 @@ class HeldLease {
 
   void conclude_rounds(Instant now, Outbox& out);
   void conclude(Instant now, HoldRound& round, Outbox& out);
+  [[nodiscard]] Instant confirmed_until() const;
   void update_validity(Instant now, Outbox& out);
   void set_lost_at(Instant now);
   [[nodiscard]] Duration renewal_interval(Instant now) const;
@@ -152,6 +154,7 @@ class HeldLease {
   Instant renew_until_;
   Instant since_;
   Instant valid_until_ = Instant::min();
+  Instant kept_until_ = Instant::min();  // by a quorum of members from before a change
   Instant lost_at_ = never;
   Instant next_renewal_ = never;
   HoldRounds rounds_;

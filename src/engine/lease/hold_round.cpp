@@ -18,14 +18,21 @@ void HoldRound::node_removed(NodeIndex node) {
 }
 
 void HoldRound::below_token(NodeIndex node, Token fence) {
-  ++below_token_;
+  below_token_.insert(node);
   unavailable(node, {Cause::server_error, Delivery::refused,
                      "its fence (" + std::to_string(fence) + ") is below the token"});
 }
 
+/// Of former members fewer may have been a quorum.
+bool HoldRound::refutes_token() const {
+  const NodeSet others = nodes_ - below_token_;
+  if (electorate_->sets().have_changed()) return others == NodeSet();
+  return !electorate_->is_quorum(others);
+}
+
 NodeSet HoldRound::time_out() {
-  const NodeSet silent = NodeSet::first(nodes_) - (yes_ | no_ | unavailable_);
-  for (NodeIndex node = 0; node < nodes_; ++node) {
+  const NodeSet silent = tally().pending();
+  for (NodeIndex node = 0; node < electorate_->slots(); ++node) {
     if (silent.contains(node)) unavailable(node, no_answer());
   }
   return silent;
@@ -40,8 +47,9 @@ bool HoldRound::announce() {
 }
 
 std::vector<Ballot> HoldRound::ballots() const {
-  std::vector<Ballot> ballots(nodes_);
-  for (NodeIndex node = 0; node < nodes_; ++node) {
+  std::vector<Ballot> ballots(electorate_->slots());
+  for (NodeIndex node = 0; node < ballots.size(); ++node) {
+    ballots[node].counts = nodes_.contains(node);
     if (yes_.contains(node)) ballots[node].vote = Vote::granted;
     if (no_.contains(node)) ballots[node].vote = Vote::refused;
   }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/electorate.hpp"
 #include "engine/outputs.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"
@@ -20,10 +21,12 @@ class HoldRound {
  public:
   enum class Purpose : std::uint8_t { renew, extend, enter, enter_and_renew, tell_count };
 
-  HoldRound(std::uint32_t number, std::uint32_t nodes, Purpose purpose, RequestId request,
+  /// The electorate must outlive the round.
+  HoldRound(std::uint32_t number, const Electorate& electorate, Purpose purpose, RequestId request,
             std::chrono::milliseconds lease, Instant deadline)
       : number_(number),
-        nodes_(nodes),
+        electorate_(&electorate),
+        nodes_(electorate.nodes()),
         request_(request),
         lease_(lease),
         deadline_(deadline),
@@ -51,19 +54,16 @@ class HoldRound {
   /// It has the lock, and a fence below the token that is to be taken up: no confirmation.
   void below_token(NodeIndex node, Token fence);
   /// Whether so many fences are below it that no quorum can ever have settled that token.
-  [[nodiscard]] bool refutes_token() const { return below_token_ > nodes_ - quorum_of(nodes_); }
+  [[nodiscard]] bool refutes_token() const;
   /// Every node that has not answered is unavailable: those.
   NodeSet time_out();
 
-  [[nodiscard]] Tally tally() const {
-    return {nodes_, yes_.size(), no_.size(), unavailable_.size()};
-  }
+  /// A quorum confirmed.
+  [[nodiscard]] bool won() const { return electorate_->won(tally()); }
   /// Every node has answered, or was given up.
-  [[nodiscard]] bool complete() const {
-    return (yes_ | no_ | unavailable_) == NodeSet::first(nodes_);
-  }
+  [[nodiscard]] bool complete() const { return tally().pending() == NodeSet(); }
   /// Won or lost for certain, whatever is still to come.
-  [[nodiscard]] bool decided() const { return tally().won() || tally().out_of_reach(); }
+  [[nodiscard]] bool decided() const { return won() || electorate_->out_of_reach(tally()); }
   [[nodiscard]] Instant deadline() const { return complete() ? never : deadline_; }
 
   [[nodiscard]] bool some_free() const { return !(free_ == NodeSet{}); }
@@ -81,19 +81,22 @@ class HoldRound {
   [[nodiscard]] std::vector<Ballot> ballots() const;
 
  private:
+  [[nodiscard]] Tally tally() const { return {nodes_, yes_, no_, unavailable_}; }
+
   std::uint32_t number_;
-  std::uint32_t nodes_;
+  const Electorate* electorate_;
+  NodeSet nodes_;
   RequestId request_;
   std::chrono::milliseconds lease_;
   Instant deadline_;
   Purpose purpose_;
-  std::uint32_t below_token_ = 0;
   bool announced_ = false;
   bool denied_since_ = false;
   NodeSet yes_;
   NodeSet no_;
   NodeSet free_;
   NodeSet unavailable_;
+  NodeSet below_token_;
   std::vector<std::pair<NodeIndex, Unavailable>> reasons_;  // of a caller's round only
 };
 

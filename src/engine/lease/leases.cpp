@@ -142,6 +142,10 @@ void Leases::node_removed(NodeIndex node) {
   for (const GrantId grant : held_.ids()) held_.find(grant)->node_removed(node);
 }
 
+void Leases::majorities_changed() {
+  for (const GrantId grant : held_.ids()) held_.find(grant)->majorities_changed();
+}
+
 void Leases::after_input(GrantId grant) {
   const HeldLease& lease = *held_.find(grant);
   if (!attaching_.empty()) {

@@ -29,7 +29,7 @@ class Leases {
         ids_(ids),
         releaser_(releaser),
         out_(out),
-        pace_(electorate.nodes(), electorate.node_timeout(), out) {}
+        pace_(electorate, out) {}
 
   /// A lease just granted.
   const HeldLease& add(GrantId grant, HeldLease lease);
@@ -66,6 +66,8 @@ class Leases {
   /// was valid with it, and not together with what the others confirm from now on: a quorum of the
   /// later members may be without any of these.
   void node_removed(NodeIndex node);
+  /// What is a quorum is counted in another way from now on: the members of the set change.
+  void majorities_changed();
   /// Rounds and renewals that wait for room and have it now.
   void admit(Instant now);
 

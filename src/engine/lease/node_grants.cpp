@@ -10,10 +10,13 @@
 
 namespace redlock::engine {
 
-NodeGrants::NodeGrants(std::uint32_t nodes, bool asked) : size_(static_cast<std::uint8_t>(nodes)) {
+NodeGrants::NodeGrants(std::uint32_t slots, NodeSet nodes, bool asked)
+    : size_(static_cast<std::uint8_t>(slots)) {
   const NodeGrant first(asked ? Possession::asked : Possession::unknown);
-  if (nodes > few) grants_ = Many(nodes);
-  std::ranges::fill(all(), first);
+  if (slots > few) grants_ = Many(slots);
+  for (NodeIndex node = 0; node < slots; ++node) {
+    (*this)[node] = nodes.contains(node) ? first : NodeGrant(Possession::not_ours);
+  }
 }
 
 void NodeGrants::confirm(NodeIndex node, Instant until) {
@@ -98,13 +101,17 @@ void NodeGrants::withdraw_forgotten() {
   }
 }
 
-Instant NodeGrants::valid_until() const {
-  std::array<Instant, NodeSet::max_nodes> until;
-  std::uint32_t count = 0;
-  for (const NodeGrant& node : all()) {
-    if (node.possession == Possession::ours) until[count++] = node.until();
-  }
-  return rules::valid_until({until.data(), count}, rules::quorum(size(), may_hold().size()));
+Instant NodeGrants::valid_until(const Majorities& majorities) const {
+  const auto of_quorum = [this](const Majority& majority, NodeSet nodes) {
+    std::array<Instant, NodeSet::max_nodes> until;
+    std::uint32_t count = 0;
+    for (NodeIndex node = 0; node < size(); ++node) {
+      if ((majority.of & nodes).contains(node)) until[count++] = (*this)[node].until();
+    }
+    const std::uint32_t quorum = rules::quorum(majority.quorum, may_hold().size());
+    return rules::valid_until({until.data(), count}, quorum);
+  };
+  return majorities.best(ours(), of_quorum);
 }
 
 std::uint32_t NodeGrants::can_be_ours() const {

@@ -68,8 +68,8 @@ static_assert(sizeof(NodeGrant) == 8);
 
 class NodeGrants {
  public:
-  /// `asked`: every node is sent an acquire. Otherwise the grant is one that exists already.
-  NodeGrants(std::uint32_t nodes, bool asked);
+  /// `asked`: these nodes are sent an acquire. Otherwise the grant is one that exists already.
+  NodeGrants(std::uint32_t slots, NodeSet nodes, bool asked);
 
   [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return all()[node]; }
   [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return all()[node]; }
@@ -107,7 +107,7 @@ class NodeGrants {
 
   /// The quorum-th latest of the trusted times: until then, too few nodes are free for anybody
   /// else. Instant::min() if fewer than a quorum are ours.
-  [[nodiscard]] Instant valid_until() const;
+  [[nodiscard]] Instant valid_until(const Majorities& majorities) const;
   /// Nodes that are ours or may be, without those that are only being healed.
   [[nodiscard]] std::uint32_t can_be_ours() const;
   /// Nodes that may still run the acquire, and have not answered it.
@@ -125,8 +125,8 @@ class NodeGrants {
   [[nodiscard]] NodeSet awaits_hold() const;
 
  private:
-  /// As many nodes as most sets have: their grants stand here, without an allocation.
-  static constexpr std::uint32_t few = 5;
+  /// As many slots as clients of most sets have: grants stand here, without an allocation.
+  static constexpr std::uint32_t few = 7;
   using Few = std::array<NodeGrant, few>;
   using Many = std::vector<NodeGrant>;
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/adaptive_window.hpp"
+#include "engine/electorate.hpp"
 #include "engine/outbox.hpp"
 #include "engine/quorum.hpp"
 #include "engine/types.hpp"
@@ -22,9 +23,12 @@ namespace redlock::engine {
 
 class RenewalPace {
  public:
-  /// The outbox counts what was sent; it must outlive the pace.
-  RenewalPace(std::uint32_t nodes, Duration node_timeout, const Outbox& out)
-      : out_(out), windows_(nodes, AdaptiveWindow(first, {fewest, most}, node_timeout)) {}
+  /// The outbox counts what was sent. Both must outlive the pace.
+  RenewalPace(const Electorate& electorate, const Outbox& out)
+      : electorate_(electorate),
+        out_(out),
+        windows_(electorate.slots(),
+                 AdaptiveWindow(first, {fewest, most}, electorate.node_timeout())) {}
 
   /// A hold has its answer; `executed`: the node's own.
   void answered(Instant now, NodeIndex node, Instant sent, bool executed) {
@@ -40,10 +44,7 @@ class RenewalPace {
     return full_;
   }
   /// Whether a quorum of the nodes has room.
-  [[nodiscard]] bool open() {
-    const auto nodes = static_cast<std::uint32_t>(windows_.size());
-    return nodes - full().size() >= quorum_of(nodes);
-  }
+  [[nodiscard]] bool open() { return electorate_.is_quorum(electorate_.nodes() - full()); }
 
   /// Puts a renewal off until there is room, or until then.
   void wait(Instant now, GrantId grant, Instant urgent_at) {
@@ -73,6 +74,7 @@ class RenewalPace {
     while (!waiting_.empty() && waiting_.top().first <= now) waiting_.pop();
   }
 
+  const Electorate& electorate_;
   const Outbox& out_;
   std::vector<AdaptiveWindow> windows_;
   NodeSet full_;

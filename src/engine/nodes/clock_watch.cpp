@@ -38,8 +38,11 @@ Duration to_duration(std::int64_t us) {
 
 }  // namespace
 
-ClockWatch::ClockWatch(const Config& config)
-    : window_(config.max_lease), drift_factor_(config.drift_factor), nodes_(config.nodes) {}
+ClockWatch::ClockWatch(const Config& config, const SetMembership& sets)
+    : sets_(sets),
+      window_(config.max_lease),
+      drift_factor_(config.drift_factor),
+      nodes_(sets.slots()) {}
 
 std::int64_t ClockWatch::allowed_us(Duration between) const {
   const Duration window = std::max(between, std::min(shortest_window, window_));
@@ -169,9 +172,9 @@ void ClockWatch::judge(Move& move, NodeIndex of) const {
     ++count[static_cast<std::size_t>(witness(move, of, node))];
   }
   const auto [unknown, truechimers, undecided, falsetickers] = count;
-  const auto nodes = static_cast<std::uint32_t>(nodes_.size());
-  move.ours = rules::our_clock_moved(truechimers, undecided, falsetickers, nodes);
-  move.certain = !move.ours && rules::certainly_its_clock(falsetickers, nodes);
+  const std::uint32_t quorum = sets_.majorities().quorum();
+  move.ours = rules::our_clock_moved(truechimers, undecided, falsetickers, quorum);
+  move.certain = !move.ours && rules::certainly_its_clock(falsetickers, quorum);
 }
 
 void ClockWatch::judge() {

@@ -17,13 +17,15 @@
 
 #include "engine/config.hpp"
 #include "engine/messages.hpp"
+#include "engine/nodes/set_membership.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
 
 class ClockWatch {
  public:
-  explicit ClockWatch(const Config& config);
+  /// The sets must outlive it.
+  ClockWatch(const Config& config, const SetMembership& sets);
 
   struct Movement {
     Duration by{};         ///< against our clock; positive: the node's went ahead
@@ -110,6 +112,7 @@ class ClockWatch {
   void shorten_with(const Move& move, NodeIndex of, std::vector<Earlier>& earlier);
   void thin_out(Node& clock) const;
 
+  const SetMembership& sets_;
   Duration window_;
   double drift_factor_;
   std::vector<Node> nodes_;

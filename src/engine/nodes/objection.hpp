@@ -52,7 +52,13 @@ struct NoMember {
   std::vector<std::string> members;  ///< their addresses; empty if this client knows of no set
 };
 
+/// The client was given so few nodes that they are no quorum of the set's members.
+struct TooFewListed {
+  std::uint32_t listed = 0;
+  std::uint32_t members = 0;
+};
+
 using Objection = std::variant<std::monostate, InQuarantine, ClockAstray, MarkerUnwanted,
-                               SetUndecided, OtherSet, NoMember>;
+                               SetUndecided, OtherSet, NoMember, TooFewListed>;
 
 }  // namespace redlock::engine

@@ -30,7 +30,7 @@ Quarantines::Quarantines(const Config& config)
     : quarantine_(quarantine_of(config)),
       between_markers_(between_markers(config)),
       sets_(config),
-      nodes_(config.nodes) {}
+      nodes_(sets_.slots()) {}
 
 void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
   sets_.on_marker(Instant::min(), node, facts.marker);  // whenever it was asked

@@ -8,15 +8,16 @@
 
 namespace redlock::engine {
 SetMembership::SetMembership(const Config& config)
-    : nodes_(config.nodes),
+    : nodes_(NodeSet::first(config.nodes)),
+      majorities_({nodes_, quorum_of(config.nodes)}),
       addresses_(config.addresses),
       wants_markers_(config.quarantine),
-      markers_(config.nodes),
-      lost_(config.nodes),
-      asked_(config.nodes, Instant::min()),
-      removed_by_(config.nodes),
-      member_ids_(config.nodes) {
-  addresses_.resize(nodes_);
+      markers_(std::max(config.nodes, config.slots)),
+      lost_(slots()),
+      asked_(slots(), Instant::min()),
+      removed_by_(slots()),
+      member_ids_(slots()) {
+  addresses_.resize(slots());
 }
 
 void SetMembership::on_marker(Instant asked, NodeIndex node, std::optional<Membership> marker) {
@@ -38,18 +39,21 @@ void SetMembership::on_refused(NodeIndex node) {
 
 bool SetMembership::is_read_anew(Instant since) const {
   const auto* const first = first_members();
-  const bool all = std::ranges::min(asked_) >= since;
+  bool all = true;
+  for (NodeIndex node = 0; node < slots(); ++node) {
+    all = all && (!nodes_.contains(node) || was_asked(node, since));
+  }
   if (all && first != nullptr && (!known_ || *first == *known_)) return true;
   if (!known_) return false;
   std::uint32_t showing = 0;
   std::uint32_t knowing = 0;
-  for (NodeIndex node = 0; node < nodes_; ++node) {
+  for (NodeIndex node = 0; node < slots(); ++node) {
     const auto& shown = last_shown(node);
     if (!was_asked(node, since) || !shown || shown->configuration != *known_) continue;
     ++knowing;
     showing += markers_[node] ? 1 : 0;
   }
-  return showing >= quorum_of(nodes_) || knowing == nodes_;
+  return showing >= base_quorum() || knowing == size_of(*known_);
 }
 
 const std::string* SetMembership::named_by(NodeIndex node) const {
@@ -80,7 +84,7 @@ bool SetMembership::removes(NodeIndex other, NodeIndex node) const {
 
 SetMembership::Conflict SetMembership::conflict_in(NodeSet nodes) const {
   Conflict found;
-  for (NodeIndex node = 0; node < nodes_; ++node) {
+  for (NodeIndex node = 0; node < slots(); ++node) {
     if (!nodes.contains(node)) continue;
     const NodeSet removed = removed_by_[node] & nodes;
     if (removed != NodeSet()) found.removing.insert(node);
@@ -100,47 +104,91 @@ void SetMembership::judge() {
     // Also when it is gone again: a set that has markers is not for this client.
     const bool found =
         std::ranges::any_of(markers_, [](const auto& marker) { return marker.has_value(); });
-    if (found && rules::markers_end_carelessness()) strangers_ = NodeSet::first(nodes_);
+    if (found && rules::markers_end_carelessness()) strangers_ = nodes_;
     return;
   }
   strangers_ = {};
   for (const auto& marker : markers_) {
     if (!marker) continue;
     const SetConfiguration& its = marker->configuration;
-    if (named(its.set) >= quorum_of(nodes_)) set_ = its.set;
-    if (shown(its) < rules::shown_by_enough(nodes_)) continue;
-    if (known_ && known_->set != its.set) member_ids_.assign(nodes_, {});
+    if (named(its.set) >= base_quorum()) set_ = its.set;
+    if (shown(its) < rules::shown_by_enough(enough_for(its))) continue;
+    if (known_ && known_->follows(its)) continue;
+    if (known_ && known_->set != its.set) member_ids_.assign(slots(), {});
     known_ = its;
   }
   note_members();
+  count_majorities();
   const SetConfiguration* first = nullptr;
   changing_ = false;
-  for (NodeIndex node = 0; node < nodes_; ++node) {
+  for (NodeIndex node = 0; node < slots(); ++node) {
     const auto& shown = last_shown(node);
     if (!shown) continue;
     if (first == nullptr) first = &shown->configuration;
     changing_ = changing_ || shown->configuration != *first;
     changing_ = changing_ || (known_ && shown->configuration.follows(*known_));
   }
-  for (NodeIndex node = 0; node < nodes_; ++node) {
+  for (NodeIndex node = 0; node < slots(); ++node) {
     removed_by_[node] = {};
-    for (NodeIndex other = 0; changing_ && other < nodes_; ++other) {
+    for (NodeIndex other = 0; changing_ && other < slots(); ++other) {
       if (removes(node, other)) removed_by_[node].insert(other);
     }
   }
   if (!rules::other_sets_are_refused()) return;
-  for (NodeIndex node = 0; node < nodes_; ++node) {
+  for (NodeIndex node = 0; node < slots(); ++node) {
     if (!markers_[node]) continue;
+    if (has_too_few_) strangers_.insert(node);
     std::uint32_t removed = 0;
     bool copied = false;
-    for (NodeIndex other = 0; other < nodes_; ++other) {
+    for (NodeIndex other = 0; other < slots(); ++other) {
       removed += removed_by_[other].contains(node) ? 1 : 0;
       copied = copied || is_copy(node, other);
     }
-    const bool is_member = *named_by(node) == set_ && removed < quorum_of(nodes_) && !copied;
+    const bool is_member = *named_by(node) == set_ && removed < base_quorum() && !copied;
     if (!is_member) strangers_.insert(node);
   }
   for (NodeSet& removed : removed_by_) removed = removed - strangers_;
+}
+
+/// Of a marker whose members were not read the nodes of the list are the members.
+std::uint32_t SetMembership::size_of(const SetConfiguration& its) const {
+  return its.members.empty() ? nodes_.size() : static_cast<std::uint32_t>(its.members.size());
+}
+
+bool SetMembership::is_of(NodeIndex node, const SetConfiguration& its) const {
+  if (its.members.empty()) return true;
+  const auto& shown = last_shown(node);
+  if (shown && shown->configuration.set == its.set) return its.has(shown->id);
+  return has_place(node, its);
+}
+
+Majority SetMembership::majority_of(const SetConfiguration& its) const {
+  Majority majority{{}, quorum_of(size_of(its))};
+  for (NodeIndex node = 0; node < slots(); ++node) {
+    if (nodes_.contains(node) && is_of(node, its)) majority.of.insert(node);
+  }
+  return majority;
+}
+
+void SetMembership::count_majorities() {
+  majorities_ =
+      Majorities(known_ ? majority_of(*known_) : Majority{nodes_, quorum_of(nodes_.size())});
+  for (NodeIndex node = 0; node < slots(); ++node) {
+    const auto& shown = last_shown(node);
+    if (!shown || shown->configuration.set != set_) continue;
+    const SetConfiguration& its = shown->configuration;
+    if (known_ && !its.follows(*known_)) continue;
+    majorities_.add_later(its.epoch, majority_of(its), node);
+  }
+  has_too_few_ = !majorities_.best(
+      nodes_, [](const Majority& each, NodeSet all) { return each.count(all) >= each.quorum; });
+}
+
+/// Before a client knows the members, a majority of theirs has to show them. A client that knows
+/// former ones goes on when a quorum of these does: from then on no quorum of them is left.
+std::uint32_t SetMembership::enough_for(const SetConfiguration& its) const {
+  const bool follows = known_ && known_->set == its.set;
+  return quorum_of(size_of(follows ? *known_ : its));
 }
 
 /// What the markers that are left show, if it is one thing, and the first members of a set: they
@@ -153,14 +201,16 @@ const SetConfiguration* SetMembership::first_members() const {
     if (its.epoch != 1 || (members != nullptr && *members != its)) return nullptr;
     members = &its;
   }
-  return members;
+  const bool all_listed =
+      members != nullptr && majority_of(*members).of.size() == members->members.size();
+  return all_listed ? members : nullptr;
 }
 
 /// The configuration that a quorum of the nodes shows, or showed last if no marker contradicts it
 /// (a majority may have lost its data since). A client that never saw one believes in the first
 /// members if all nodes were seen.
 const SetConfiguration* SetMembership::configuration() const {
-  if (!known_) return seen_ == NodeSet::first(nodes_) ? first_members() : nullptr;
+  if (!known_) return all_seen() ? first_members() : nullptr;
   const auto contradicts = [this](const SetConfiguration& configuration) {
     return std::ranges::any_of(markers_, [&](const auto& marker) {
       return marker && marker->configuration != configuration;
@@ -170,7 +220,7 @@ const SetConfiguration* SetMembership::configuration() const {
     return marker && marker->configuration.follows(*known_);
   };
   if (std::ranges::any_of(markers_, is_later)) return nullptr;
-  return shown(*known_) >= quorum_of(nodes_) || !contradicts(*known_) ? &*known_ : nullptr;
+  return shown(*known_) >= base_quorum() || !contradicts(*known_) ? &*known_ : nullptr;
 }
 
 bool SetMembership::contradicts(NodeIndex node, NodeSet counted) const {
@@ -185,7 +235,7 @@ bool SetMembership::contradicts(NodeIndex node, NodeSet counted) const {
 /// A client may spell addresses otherwise than the markers do; the ids are the same, and a member
 /// keeps its own when it loses its data.
 void SetMembership::note_members() {
-  for (NodeIndex node = 0; known_ && node < nodes_; ++node) {
+  for (NodeIndex node = 0; known_ && node < slots(); ++node) {
     const auto& marker = markers_[node];
     const Member* const by_address = known_->at(addresses_[node]);
     if (marker && marker->configuration.set == known_->set) {
@@ -204,12 +254,11 @@ bool SetMembership::has_place(NodeIndex node, const SetConfiguration& its) const
 /// A node that was never reached may be a member whose address is spelled in another way, unless
 /// all others are spelled as the markers have them. One that shows the marker of another set, or
 /// none and never had a place, is listed by mistake: that is the operator's to mend.
-std::vector<SetMembership::Relocation> SetMembership::relocations() const {
-  if (!known_ || shown(*known_) < rules::shown_by_enough(nodes_)) return {};
-  if (known_->members.size() != nodes_) return {};
+std::vector<NodeIndex> SetMembership::nodes_without_place() const {
   std::vector<NodeIndex> without;
   bool spelled_alike = true;
-  for (NodeIndex node = 0; node < nodes_; ++node) {
+  for (NodeIndex node = 0; node < slots(); ++node) {
+    if (!nodes_.contains(node)) continue;
     if (!has_place(node, *known_)) without.push_back(node);
     spelled_alike = spelled_alike && (known_->at(addresses_[node]) != nullptr || !markers_[node]);
   }
@@ -217,13 +266,66 @@ std::vector<SetMembership::Relocation> SetMembership::relocations() const {
     if (markers_[node] && !known_->follows(markers_[node]->configuration)) return true;
     return member_ids_[node].empty() && (!unreached_.contains(node) || !spelled_alike);
   });
-  std::vector<Relocation> found;
+  return without;
+}
+
+std::vector<const Member*> SetMembership::members_without_node() const {
+  std::vector<const Member*> missing;
   for (const Member& member : known_->members) {
-    if (found.size() == without.size()) break;
-    if (scheme_of(member.address) != scheme_of(addresses_[without[found.size()]])) continue;
     const bool is_listed = std::ranges::find(addresses_, member.address) != addresses_.end() ||
                            std::ranges::find(member_ids_, member.id) != member_ids_.end();
-    if (!is_listed) found.push_back({without[found.size()], member.address});
+    if (!is_listed) missing.push_back(&member);
+  }
+  return missing;
+}
+
+NodeIndex SetMembership::first_node() const {
+  NodeIndex node = 0;
+  while (!nodes_.contains(node)) ++node;
+  return node;
+}
+
+/// How many of the nodes are members of the known configuration, or may turn out to be.
+std::uint32_t SetMembership::possible_members(const std::vector<NodeIndex>& without_place) const {
+  std::uint32_t count = 0;
+  for (NodeIndex node = 0; node < slots(); ++node) {
+    if (!nodes_.contains(node)) continue;
+    const bool lost_its_place = std::ranges::find(without_place, node) != without_place.end();
+    count += has_place(node, *known_) || (!seen(node) && !lost_its_place) ? 1 : 0;
+  }
+  return count;
+}
+
+/// Members take the places of nodes that lost theirs, then free slots. What is left of the nodes
+/// without a place goes.
+std::vector<SetMembership::Relocation> SetMembership::relocations() const {
+  if (!known_ || shown(*known_) == 0) return {};
+  std::vector<NodeIndex> without = nodes_without_place();
+  std::size_t members = possible_members(without);
+  NodeSet taken = nodes_ | relocated_;
+  std::vector<Relocation> found;
+  for (const Member* member : members_without_node()) {
+    const auto alike = [&](NodeIndex node) {
+      return scheme_of(addresses_[node]) == scheme_of(member->address);
+    };
+    if (members == known_->members.size()) break;
+    const auto moved = std::ranges::find_if(without, alike);
+    NodeIndex slot = 0;
+    while (taken.contains(slot)) ++slot;
+    if (moved != without.end()) {
+      slot = *moved;
+      without.erase(moved);
+    } else if (slot >= slots() || !alike(first_node())) {
+      continue;
+    }
+    taken.insert(slot);
+    found.push_back({slot, member->address});
+    ++members;
+  }
+  std::size_t nodes = taken.size();
+  for (const NodeIndex node : without) {
+    if (nodes-- <= known_->members.size()) break;
+    found.push_back({node, {}});
   }
   return found;
 }
@@ -263,6 +365,8 @@ Unavailable SetMembership::refusal(NodeIndex node) const {
   Unavailable why{Cause::incompatible, Delivery::not_sent, {}};
   if (!wants_markers_) {
     why.objection = MarkerUnwanted{markers_[node].has_value()};
+  } else if (has_too_few_) {
+    why.objection = TooFewListed{nodes_.size(), size_of(last_shown(node)->configuration)};
   } else if (open()) {  // nodes that are down may name it, so it is worth waiting for them
     why.cause = Cause::quarantined;
     why.objection = SetUndecided{*named_by(node)};

@@ -23,6 +23,13 @@ class SetMembership {
  public:
   explicit SetMembership(const Config& config);
 
+  /// How many nodes there may be, and which of them there are: of a set that grows while clients
+  /// run, each new member has a slot that was free.
+  [[nodiscard]] std::uint32_t slots() const { return static_cast<std::uint32_t>(markers_.size()); }
+  [[nodiscard]] NodeSet nodes() const { return nodes_; }
+  /// Of the members that are known (before: of the list), and of later ones that nodes show.
+  [[nodiscard]] const Majorities& majorities() const { return majorities_; }
+
   /// The marker that the node shows to a question of this time; none: no marker.
   void on_marker(Instant asked, NodeIndex node, std::optional<Membership> marker);
   /// It cannot be reached now.
@@ -41,7 +48,7 @@ class SetMembership {
   /// Whether nodes that were not seen yet decide which set counts. Without quarantine they never
   /// do: the first marker that is seen refuses all nodes.
   [[nodiscard]] bool open() const {
-    const bool some_seen = seen_ != NodeSet() && seen_ != NodeSet::first(nodes_);
+    const bool some_seen = seen_ != NodeSet() && !all_seen();
     return wants_markers_ && !set_ && some_seen;
   }
   [[nodiscard]] bool seen(NodeIndex node) const { return seen_.contains(node); }
@@ -56,6 +63,8 @@ class SetMembership {
   [[nodiscard]] bool is_read_anew(Instant since) const;
   /// Whether nodes show different members of one set: a change is on its way, or was interrupted.
   [[nodiscard]] bool is_changing() const { return changing_; }
+  /// Whether the members are not those of the beginning, or are about to change.
+  [[nodiscard]] bool have_changed() const { return changing_ || (known_ && known_->epoch > 1); }
   /// The nodes that show earlier members of this node's set, and are none of its later ones: their
   /// confirmations and those of this node must not be counted together.
   [[nodiscard]] NodeSet removed_by(NodeIndex node) const { return removed_by_[node]; }
@@ -75,15 +84,17 @@ class SetMembership {
     return wants_markers_ && seen(node) && !markers_[node] && member_ids_[node].empty();
   }
 
-  /// A node that has lost its place, and the address of the member that has it by now.
+  /// A node that has lost its place, and the address of the member that has it by now, or has a
+  /// place of its own where no node was; empty: the set has no such place any more.
   struct Relocation {
     NodeIndex node = 0;
     std::string address;
   };
   /// Those that follow from what a quorum shows. To be answered by relocate().
   [[nodiscard]] std::vector<Relocation> relocations() const;
-  /// The node is to be the server at this address.
+  /// The node is to be the server at this address; empty: there is none any more.
   void relocate(NodeIndex node, std::string address) {
+    address.empty() ? nodes_.erase(node) : nodes_.insert(node);
     addresses_[node] = std::move(address);
     relocated_.insert(node);
   }
@@ -101,6 +112,17 @@ class SetMembership {
 
  private:
   void judge();
+  void count_majorities();
+  [[nodiscard]] Majority majority_of(const SetConfiguration& configuration) const;
+  [[nodiscard]] std::uint32_t base_quorum() const { return majorities_.known().quorum; }
+  [[nodiscard]] std::uint32_t enough_for(const SetConfiguration& configuration) const;
+  [[nodiscard]] bool all_seen() const { return nodes_ - seen_ == NodeSet(); }
+  [[nodiscard]] std::vector<NodeIndex> nodes_without_place() const;
+  [[nodiscard]] std::vector<const Member*> members_without_node() const;
+  [[nodiscard]] std::uint32_t possible_members(const std::vector<NodeIndex>& without_place) const;
+  [[nodiscard]] NodeIndex first_node() const;
+  [[nodiscard]] std::uint32_t size_of(const SetConfiguration& configuration) const;
+  [[nodiscard]] bool is_of(NodeIndex node, const SetConfiguration& its) const;
   [[nodiscard]] const std::string* named_by(NodeIndex node) const;
   /// How many nodes' markers name this set, or show this configuration.
   [[nodiscard]] std::uint32_t named(const std::string& set) const;
@@ -116,8 +138,10 @@ class SetMembership {
   [[nodiscard]] const SetConfiguration* configuration() const;
   [[nodiscard]] const SetConfiguration* first_members() const;
 
-  std::uint32_t nodes_;
-  std::vector<std::string> addresses_;
+  NodeSet nodes_;
+  Majorities majorities_;
+  bool has_too_few_ = false;
+  std::vector<std::string> addresses_;  // empty where no node is
   bool wants_markers_;
   std::vector<std::optional<Membership>> markers_;
   std::vector<std::optional<Membership>> lost_;  // what nodes without a marker showed before

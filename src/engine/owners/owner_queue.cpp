@@ -31,13 +31,13 @@ Duration rest_of(Duration wait, Instant since, Instant now) {
 
 }  // namespace
 
-void OwnerQueue::take(Instant now, const Config& config, RequestId request, AcquireRequest what,
-                      Steps& steps) {
+void OwnerQueue::take(Instant now, const Electorate& electorate, RequestId request,
+                      AcquireRequest what, Steps& steps) {
   if (!calls_.empty() && what.wait == Duration::zero()) {
     steps.push_back(Finish{request, turn_did_not_come()});
     return;
   }
-  const RetrySchedule schedule(config, what.wait, what.deadline, now);
+  const RetrySchedule schedule(electorate, what.wait, what.deadline, now);
   calls_.push_back({request, std::move(what), now, schedule});
   if (calls_.size() == 1) begin(now, steps);
 }

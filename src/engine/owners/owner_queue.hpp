@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/config.hpp"
+#include "engine/electorate.hpp"
 #include "engine/outputs.hpp"
 #include "engine/requests.hpp"
 #include "engine/retry_schedule.hpp"
@@ -45,7 +45,7 @@ class OwnerQueue {
 
   explicit OwnerQueue(OwnerKey key) : key_(std::move(key)) {}
 
-  void take(Instant now, const Config& config, RequestId request, AcquireRequest what,
+  void take(Instant now, const Electorate& electorate, RequestId request, AcquireRequest what,
             Steps& steps);
   /// Leaves one level that the owner holds; with the last one the lease is released. Returns its
   /// grant then; 0 if there are levels left.

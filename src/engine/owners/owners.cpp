@@ -15,7 +15,7 @@ Owners::QueueId Owners::queue_of(const OwnerKey& key) {
 void Owners::take(Instant now, RequestId request, TakeRequest what) {
   const QueueId id = queue_of({what.acquire.name, what.owner});
   calls_.emplace(request, id);
-  queues_.find(id)->take(now, electorate_.config(), request, std::move(what.acquire), steps_);
+  queues_.find(id)->take(now, electorate_, request, std::move(what.acquire), steps_);
   perform(now, id);
 }
 

@@ -53,6 +53,9 @@ class ReleaseLedger {
   /// debts at once would keep the node from everything else.
   void on_node_up(Instant now, NodeIndex node, Outbox& out);
 
+  /// The node is no member any more: what it has ends with its leases.
+  void forget(NodeIndex node) { owed_[node] = {}; }
+
   [[nodiscard]] Instant deadline() const { return next_look_; }
   void on_deadline(Instant now, Outbox& out);
 

@@ -10,7 +10,7 @@ ReleaseTally::ReleaseTally(const Electorate& electorate, RequestId request, Node
       deadline_(now + electorate.node_timeout()),
       pending_(asked),
       confirmed_(confirmed),
-      absent_(NodeSet::first(electorate.nodes()) - asked - awaited) {}
+      absent_(electorate.nodes() - asked - awaited) {}
 
 void ReleaseTally::on_reply(Instant now, NodeIndex node, const Reply& reply) {
   if (!pending_.contains(node)) return;
@@ -39,14 +39,15 @@ std::optional<Finish> ReleaseTally::result() const {
 }
 
 std::optional<Released> ReleaseTally::released() const {
-  const std::uint32_t quorum = electorate_->quorum();
-  const std::uint32_t too_many = electorate_->nodes() - quorum + 1;  // for a quorum of the others
-  if (removed_.size() >= quorum) return Released::released;
-  if (absent_.size() >= too_many) return Released::already_gone;
+  const auto too_many = [this](NodeSet nodes) {  // for a quorum of the others
+    return !electorate_->is_quorum(electorate_->nodes() - nodes);
+  };
+  if (electorate_->is_quorum(removed_)) return Released::released;
+  if (too_many(absent_)) return Released::already_gone;
   if (pending_ != NodeSet{}) return std::nullopt;
-  if (!denied_ && (removed_ | forgotten_).size() >= quorum) return Released::released;
+  if (!denied_ && electorate_->is_quorum(removed_ | forgotten_)) return Released::released;
   // Nothing is concluded from a quarantine when somebody took the lease away.
-  if ((absent_ | forgotten_).size() >= too_many) return Released::already_gone;
+  if (too_many(absent_ | forgotten_)) return Released::already_gone;
   return Released::unknown;
 }
 

@@ -54,13 +54,13 @@ void Releaser::release(Instant now, RequestId request, const HeldLease& lease) {
   // Which nodes can wake the waiters of other clients is not known: those that can wake this client
   // stand for them.
   owed.tell_first_only =
-      all_but_two(nodes & electorate_.nodes_that_wake(), electorate_.nodes(), lease.id());
+      all_but_two(nodes & electorate_.nodes_that_wake(), electorate_.slots(), lease.id());
   if (lease.taken_up()) {
     // Whoever detached it may have an acquire or heal on its way, also to a node that denied it;
     // and what it was granted may last longer than what is asked for here.
     owed.keep_out = electorate_.config().max_lease;
     owed.lease = std::max(owed.lease, owed.keep_out);
-    nodes = NodeSet::first(electorate_.nodes());
+    nodes = electorate_.nodes();
   }
   // Where another process has this owner, a node that may still grant is released when it did.
   const bool if_granted = lease.nodes().is_shared() && !lease.taken_up();
@@ -73,7 +73,7 @@ void Releaser::release(Instant now, RequestId request, Name name, OwnerId owner,
                        std::chrono::milliseconds lease) {
   const auto keep_out = std::max(lease, electorate_.config().max_lease);
   begin(now, request, {ids_.next(), std::move(name), owner, lease, {}, keep_out},
-        NodeSet::first(electorate_.nodes()), {});
+        electorate_.nodes(), {});
 }
 
 void Releaser::begin(Instant now, RequestId request, const ReleaseLedger::OwedGrant& grant,

@@ -25,7 +25,7 @@ class HeldLease;
 class Releaser {
  public:
   Releaser(const Electorate& electorate, GrantIds& ids, Outbox& out)
-      : electorate_(electorate), ids_(ids), out_(out), ledger_(electorate.nodes()) {}
+      : electorate_(electorate), ids_(ids), out_(out), ledger_(electorate.slots()) {}
 
   /// What an attempt that failed may have left on nodes. Its client stands in their lines at this
   /// place then, or as before.
@@ -46,6 +46,8 @@ class Releaser {
   void on_hold_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
     ledger_.on_hold_reply(now, node, tag, reply);
   }
+  /// Nothing can be sent to the node any more.
+  void forget(NodeIndex node) { ledger_.forget(node); }
   void on_node_up(Instant now, NodeIndex node) { ledger_.on_node_up(now, node, out_); }
 
   [[nodiscard]] Instant deadline() const {

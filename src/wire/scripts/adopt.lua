@@ -9,14 +9,18 @@
 --         3 id of this member   4 layout   5 number of nodes   6 max_lease in ms   7 set   8 epoch
 --         9 members: ID=ADDRESS, with blanks between them
 --         10 promotion (or empty, or none)
---         11 id of the pending node (or none: an operator's word)
---         of a pending node   12 how long notes are kept, in ms   13 the id that it gets if it has
+--         11 for how long the number of members stays after it was changed, in ms: until what was
+--         confirmed before is over
+--         12 id of the pending node (or none: an operator's word)
+--         of a pending node   13 how long notes are kept, in ms   14 the id that it gets if it has
 --         lost its own: always a new one, or that it lost it once more would go unseen
--- Replies 'written', the id of the pending node if it is another (perhaps a new one), or the fields
--- and values of the marker that is there.
+-- Replies 'written', 'resized MS' if the number of members may be changed in so many ms, the id of
+-- the pending node if it is another (perhaps a new one), or the fields and values of the marker
+-- that is there.
 local marker, notes = KEYS[1], KEYS[2]
 local seen, field, id, layout, nodes, max_lease, set, epoch, members = unpack(ARGV)
-local promotion, pending, kept, next_id = ARGV[10] or '', unpack(ARGV, 11, 13)
+local promotion = ARGV[10] or ''
+local stays, pending, kept, next_id = unpack(ARGV, 11, 14)
 
 local function there(name)
   return redis.call('HGET', marker, name) or ''
@@ -36,6 +40,17 @@ elseif pending then
 end
 local written = now == seen
 if written then
+  if now ~= '' and there('set') == set and there('nodes') ~= nodes then
+    local time = redis.call('TIME')
+    local ms = time[1] * 1000 + math.floor(time[2] / 1000)
+    -- Where the clock was set back meanwhile, the time begins anew.
+    local resized = math.min(tonumber(there('resized')) or 0, ms)
+    local left = resized + stays - ms
+    redis.call('HSET', marker, 'resized', string.format('%.0f', left > 0 and resized or ms))
+    if left > 0 then
+      return string.format('resized %.0f', left)
+    end
+  end
   redis.call('HSET', marker, 'id', id, 'layout', layout, 'nodes', nodes, 'max_lease_ms', max_lease,
     'epoch', epoch, 'members', members, field, set)
   if field == 'set' then

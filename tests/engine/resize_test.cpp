@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// A set gets one member more, or one less, while a client runs: over which nodes a quorum is
+// counted, and what of a lease stays valid.
+#include "rig.hpp"
+
+namespace redlock::engine::test {
+namespace {
+
+const std::vector<Member> three{{"0", "0"}, {"1", "1"}, {"2", "2"}};
+const std::vector<Member> four{{"0", "0"}, {"1", "1"}, {"2", "2"}, {"3", "3"}};
+
+/// So many nodes, and slots for more.
+struct Resized : Rig {
+  explicit Resized(const std::vector<Member>& members)
+      : Rig(static_cast<std::uint32_t>(members.size()),
+            {.slots = 5,
+             .addresses = numbers(static_cast<std::uint32_t>(members.size())),
+             .max_lease = 60s,
+             .quarantine = true}) {
+    for (NodeIndex node = 0; node < members.size(); ++node) tell(node, members, 1);
+  }
+  void tell(NodeIndex node, const std::vector<Member>& members, std::uint64_t epoch = 2) {
+    const Membership marker{std::to_string(node), {"ours", epoch, members}};
+    engine.on_node_facts(now, node, {.marker = marker, .durable = true});
+    collect();
+  }
+  void hold(GrantId grant, std::initializer_list<NodeIndex> nodes, const Reply& reply) {
+    take_all();
+    engine.extend(now, 0, grant, 30s);
+    collect();
+    for (const NodeIndex node : nodes) answer(node, reply);
+  }
+  void take_all() {
+    for (NodeIndex node = 0; node < 5; ++node) {
+      while (asked(node)) take(node);
+    }
+  }
+};
+
+using Moves = std::map<NodeIndex, std::string>;
+
+TEST_CASE("a new member takes a free slot when a quorum shows it, and quorums are of four then") {
+  Resized rig(three);
+  rig.tell(0, four);
+  CHECK(rig.moves.empty());
+  rig.tell(1, four);
+  CHECK(rig.moves == Moves{{3, "3"}});
+  RequestId request = rig.acquire();
+  rig.answer({0, 1}, Granted{8});
+  CHECK_FALSE(rig.ended(request));
+  rig.answer(2, Granted{8});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(request));
+  rig.take_all();
+  rig.tell(3, four);
+  request = rig.acquire();
+  rig.answer({0, 1, 3}, Granted{9});
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
+TEST_CASE("the votes of nodes of which one shows another number of members are a quorum of both") {
+  Resized rig(three);
+  rig.tell(0, four);
+  const RequestId request = rig.acquire();
+  SUBCASE("with it") {
+    rig.answer({0, 1}, Granted{8});
+    CHECK_FALSE(rig.ended(request));
+  }
+  SUBCASE("without it") {
+    rig.answer({1, 2}, Granted{8});
+    CHECK(rig.ended_with<AcquireSucceeded>(request));
+  }
+}
+
+TEST_CASE("a lease of former members stays valid as long as it was, unless one is without it") {
+  Resized rig(three);
+  const GrantId grant = rig.lease_on({0, 1}).grant;
+  rig.answer(2, down);
+  rig.tell(0, four);
+  rig.tell(1, four);
+  rig.advance(5s);
+  SUBCASE("") {
+    CHECK(rig.lost.empty());
+    rig.hold(grant, {0, 1}, Held{7});
+    CHECK(rig.lost.empty());
+    CHECK_FALSE(rig.valid_until.contains(grant));  // by two of four it is not lengthened
+    rig.tell(3, four);
+    rig.hold(grant, {0, 1, 3}, Held{7});
+    CHECK(rig.valid_until[grant] > rig.now + 29s);
+  }
+  SUBCASE("without it") {
+    rig.hold(grant, {0}, Free{});
+    CHECK(rig.lost.contains(grant));
+  }
+}
+
+TEST_CASE("a member that leaves is asked no more, and its slot is free for another one") {
+  Resized rig(four);
+  const GrantId grant = rig.lease_on({1, 2, 3}).grant;
+  rig.tell(0, three);
+  rig.tell(1, three);
+  CHECK(rig.moves.empty());
+  rig.tell(2, three);
+  CHECK(rig.moves == Moves{{3, ""}});
+  rig.advance(5s);
+  rig.hold(grant, {1, 2}, Held{7});
+  CHECK(rig.valid_until[grant] > rig.now + 29s);  // by two of three
+  CHECK_FALSE(rig.asked(3));
+  const std::vector<Member> others{{"0", "0"}, {"1", "1"}, {"2", "2"}, {"new", "elsewhere"}};
+  rig.tell(0, others, 3);
+  rig.tell(1, others, 3);
+  CHECK(rig.moves == Moves{{3, "elsewhere"}});
+}
+
+TEST_CASE("a client goes on with all members, whatever number its list has") {
+  SUBCASE("fewer") {
+    Resized rig(three);
+    for (const NodeIndex node : {0U, 1U, 2U}) rig.tell(node, four, 1);
+    CHECK(rig.moves == Moves{{3, "3"}});
+  }
+  SUBCASE("more, of which one left and is gone") {
+    Resized rig(four);
+    rig.engine.on_node_down(3);
+    for (const NodeIndex node : {0U, 1U, 2U}) rig.tell(node, three, 5);
+    CHECK(rig.moves == Moves{{3, ""}});
+  }
+}
+
+}  // namespace
+}  // namespace redlock::engine::test
