@@ -454,6 +454,20 @@ class REDLOCK_EXPORT Admin {
   [[nodiscard]] Result<std::vector<NodeAdoption>> replace(
       std::string_view from, std::string_view to, OldLeases leases = OldLeases::may_live) const;
 
+  /// Makes the node one more member, or a member none any more, while locks are held. The client's
+  /// list has some members, any of them, or all. The markers of the members name the new ones from
+  /// then on, under the next epoch; clients that run follow by themselves (as far as they have
+  /// room: one begins with room for seven nodes, or two more than it was given), and no lease is
+  /// lost by it. A new member is given the fences of the others, and counts at once: where one
+  /// joins or leaves, every two quorums of before and after share a node. Two such changes one
+  /// after the other would not, so the second is refused (`waits`) until every lease from before
+  /// the first is over. A member that leaves may be dead; it is not told. An interrupted call is
+  /// finished by the same one, or undone by the other. Fails with no_quorum, doing nothing, if the
+  /// members of then would be no quorum, or if another change was interrupted; with
+  /// invalid_argument for an address that is none. Asks as adopt() does, and each member once more.
+  [[nodiscard]] Result<std::vector<NodeAdoption>> add(std::string_view node) const;
+  [[nodiscard]] Result<std::vector<NodeAdoption>> remove(std::string_view node) const;
+
  private:
   const Client* client_;
 };

@@ -46,8 +46,22 @@ constexpr auto* moved =
     "another node of the list has the data of the member at this address; to give that node this "
     "place: redlock set replace OLD NEW";
 constexpr auto* interrupted =
-    "its marker names later members of the set than most: a replacement was interrupted; finish it "
-    "with the same redlock set replace OLD NEW, or put OLD back with redlock set replace NEW OLD";
+    "its marker names later members of the set than most: a change was interrupted; finish it with "
+    "the same redlock set command, or undo it: replace NEW OLD, remove what was to be added, add "
+    "what was to be removed";
+constexpr auto* other_change =
+    "another change of the members was interrupted; finish it with the same redlock set command, "
+    "or undo it, first";
+constexpr auto* all_who_stay =
+    "; every member that stays has to answer and agree: mend it, or give its place to another node "
+    "first (redlock set replace OLD NEW)";
+constexpr auto* without_marker =
+    ": it is named as a member, and has no marker: another change was interrupted, which is to be "
+    "finished with the same redlock set command, or undone, first; or it has lost its data, and "
+    "has to be a member again first (redlock doctor)";
+constexpr auto* too_few_to_replace =
+    "a set of one or two members has no quorum without one of them; make the new node one more "
+    "member (redlock set add), then remove the old one (redlock set remove)";
 constexpr auto* not_agreed =
     "it takes its place when a quorum of the members name it, and too few could be told; when they "
     "can be, give the same command again";
@@ -69,22 +83,28 @@ std::string random_id() {
   return wire::random_id(random);
 }
 
-/// The addresses of a member and of the node that takes its place; empty: none does.
-struct Replacement {
+/// The addresses of a member that leaves and of a node that joins, in its place if both are given;
+/// empty: none does.
+struct MemberMove {
   std::string from{};
   std::string to{};
   OldLeases leases = OldLeases::are_over;
+
+  [[nodiscard]] bool resizes() const { return from.empty() != to.empty(); }
+  [[nodiscard]] bool is_done_in(const SetConfiguration& its) const {
+    return (to.empty() || its.at(to) != nullptr) && (from.empty() || its.at(from) == nullptr);
+  }
 };
 
 /// One adoption: what each node is found to be, and what is to be written there.
 class Adopting {
  public:
-  Adopting(admin::NodeQuery& query, const std::set<std::string>& replaced, Replacement move = {})
+  Adopting(admin::NodeQuery& query, const std::set<std::string>& replaced, MemberMove move = {})
       : query_(query),
         nodes_(query.nodes()),
         replaced_(replaced),
         move_(std::move(move)),
-        set_{nodes_.size(), query.options().max_lease},
+        set_{.max_lease = query.options().max_lease, .drift_factor = query.options().drift_factor},
         promotions_(nodes_.size()),
         markers_(nodes_.size()) {
     for (const auto& node : nodes_) {
@@ -97,7 +117,11 @@ class Adopting {
     if (auto done = look(); !done) return tl::make_unexpected(done.error());
     const bool is_new = std::ranges::none_of(
         markers_, [](const auto& marker) { return marker && !marker->set_name.empty(); });
-    if (auto done = is_new ? form() : join(); !done) return tl::make_unexpected(done.error());
+    const bool replaces = !move_.to.empty() && !move_.resizes();
+    if (replaces && shows_another_number()) return refused(other_change);
+    if (replaces && nodes_.size() <= 2) return refused(too_few_to_replace);
+    auto done = move_.resizes() ? resize() : is_new ? form() : join();
+    if (!done) return tl::make_unexpected(done.error());
     return std::move(adoptions_);
   }
 
@@ -148,7 +172,14 @@ class Adopting {
     if (trouble.cause != Cause::none) return fail(node, trouble.cause, trouble.detail);
     markers_[node] = admin::read_marker(answer, nodes_[node]);
     if (!markers_[node]) return;
-    if (const auto how = markers_[node]->disagreement(set_)) disagrees(node, *how);
+    const std::size_t members = markers_[node]->configuration().members.size();
+    if (const auto how = markers_[node]->disagreement(set_)) {
+      disagrees(node, *how);
+    } else if (!move_.resizes() && members != nodes_.size()) {
+      disagrees(node, "its marker says nodes " + std::to_string(members) + ", this client " +
+                          std::to_string(nodes_.size()) +
+                          "; give the whole list, or one or two of its members");
+    }
   }
 
   /// A new set: no node is a member of one.
@@ -240,6 +271,205 @@ class Adopting {
     return write(commands, *its);
   }
 
+  /// A node of the list names more members, or fewer.
+  [[nodiscard]] bool shows_another_number() const {
+    return std::ranges::any_of(markers_, [&](const auto& marker) {
+      return marker && !marker->set_name.empty() &&
+             marker->configuration().members.size() != nodes_.size();
+    });
+  }
+
+  // --- one more member, or one less
+
+  /// One node after the other is told, and none behind one that was not. A node that has just been
+  /// told that the number of members is another one keeps that until earlier leases are over.
+  Result<void> resize() {
+    if (auto done = look_at_new_member(); !done) return done;
+    auto target = resized();
+    if (!target) return tl::make_unexpected(target.error());
+    if (auto done = clear_new_member(*target); !done) return done;
+    former_size_ = static_cast<std::uint32_t>(target->members.size()) + (move_.to.empty() ? 1 : -1);
+    const std::uint32_t quorum = engine::quorum_of(former_size_);
+    OfNodes commands(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (accepted(node) && is_member(node)) commands[node] = as_member(node, *target);
+    }
+    may_have_voted_ = may_have_voted_ || told() >= quorum;
+    if (auto done = see_fences(commands); !done) return done;
+    if (auto done = carry_all(); !done) return done;
+    if (auto done = tell_in_turn(commands, *target); !done) return done;
+    if (told() < quorum) {
+      for (std::size_t node = 0; node < nodes_.size(); ++node) not_told(node);
+      return {};
+    }
+    return move_.to.empty() ? Result<void>() : add_new_member(*target);
+  }
+
+  /// Of those who stay.
+  [[nodiscard]] std::uint32_t told() const {
+    std::uint32_t count = 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const bool joins = nodes_[node].address == move_.to;
+      count += !joins && adoptions_[node].adoption == Adoption::already_there ? 1 : 0;
+    }
+    return count;
+  }
+  void not_told(std::size_t node) {
+    const auto found = adoptions_[node].adoption;
+    if (found != Adoption::already_there && found != Adoption::waits) unconfirmed(node, not_agreed);
+  }
+
+  [[nodiscard]] std::size_t new_node() const {
+    const auto found = std::ranges::find(nodes_, move_.to, &wire::NodeAddress::address);
+    return static_cast<std::size_t>(found - nodes_.begin());
+  }
+
+  Result<void> look_at_new_member() const {
+    if (move_.to.empty()) return {};
+    const std::size_t node = new_node();
+    if (!accepted(node)) return refused(move_.to + ": " + adoptions_[node].detail);
+    for (std::size_t other = 0; other < nodes_.size() && is_member(node); ++other) {
+      if (!is_member(other) || markers_[other]->set_name == markers_[node]->set_name) continue;
+      return refused(move_.to + ": " +
+                     client::another_set(markers_[node]->set_name, markers_[other]->set_name));
+    }
+    return {};
+  }
+
+  Result<void> add_new_member(const SetConfiguration& target) {
+    const std::size_t node = new_node();
+    if (is_member(node)) return {};
+    if (auto done = admit(node); !done) return done;
+    const auto found = adoptions_[node].adoption;
+    if (found == Adoption::unconfirmed || found == Adoption::waits) return {};
+    OfNodes commands(nodes_.size());
+    commands[node] = command(node, target, {markers_[node] ? markers_[node]->state() : "", false});
+    return write(commands, target);
+  }
+
+  /// One after the other, until one is not told. First those for which the number of members stays.
+  Result<void> tell_in_turn(const OfNodes& all, const SetConfiguration& target) {
+    for (const bool same_number : {true, false}) {
+      for (const Member& member : target.members) {
+        const auto at = std::ranges::find(nodes_, member.address, &wire::NodeAddress::address);
+        const auto node = static_cast<std::size_t>(at - nodes_.begin());
+        if (all[node].empty()) continue;
+        const auto number = markers_[node]->configuration().members.size();
+        if ((number == target.members.size()) != same_number) continue;
+        OfNodes commands(nodes_.size());
+        commands[node] = all[node];
+        if (auto done = write(commands, target); !done) return done;
+        if (adoptions_[node].adoption != Adoption::already_there) return {};
+      }
+    }
+    return {};
+  }
+
+  /// The members with one more, or one less.
+  [[nodiscard]] SetConfiguration changed(SetConfiguration its) const {
+    if (move_.to.empty()) {
+      std::erase_if(its.members, [&](const Member& each) { return each.address == move_.from; });
+    } else if (its.at(move_.to) == nullptr) {
+      its.members.push_back({random_id(), move_.to});
+    }
+    return its;
+  }
+  /// Whether these are the members of before with that one more, or less, and no other.
+  [[nodiscard]] bool is_changed(const SetConfiguration& before, const SetConfiguration& its) const {
+    const SetConfiguration& less = move_.to.empty() ? its : before;
+    const SetConfiguration& more = move_.to.empty() ? before : its;
+    const std::string& one = move_.to.empty() ? move_.from : move_.to;
+    return more.members.size() == less.members.size() + 1 && more.at(one) != nullptr &&
+           std::ranges::all_of(more.members, [&](const Member& each) {
+             return each.address == one || less.at(each.address) != nullptr;
+           });
+  }
+
+  /// As the member that it says it is.
+  [[nodiscard]] bool is_listed(std::size_t node) const {
+    for (std::size_t other = 0; other < nodes_.size() && is_member(node); ++other) {
+      if (other == node || !is_member(other)) continue;
+      const auto its = markers_[other]->configuration();
+      if (its.set == markers_[node]->set_name && its.has(markers_[node]->id)) return true;
+    }
+    return false;
+  }
+
+  /// A token from before the former change is known by those of then who stay. What has a quorum
+  /// after this change shares a node with them only if a quorum of today know it.
+  Result<void> carry_all() {
+    const auto stay = static_cast<std::uint32_t>(nodes_.size() - (move_.to.empty() ? 0 : 1));
+    for (std::size_t node = 0; begins_ && node < nodes_.size(); ++node) {
+      if (nodes_[node].address == move_.to) continue;
+      const auto carried = admin::carry_fences(query_, healths(), node, stay);
+      if (!carried) return tl::make_unexpected(carried.error());
+      if (!*carried) return too_few_fences(nodes_[node].label + " and of all others that stay");
+    }
+    return {};
+  }
+
+  /// The members with one more or less: as an interrupted call began to tell them, or those that
+  /// all who stay show, changed. One who does not answer may have been told of another change: two
+  /// that are made at once would leave quorums that share no node.
+  Result<SetConfiguration> resized() {
+    std::vector<SetConfiguration> shown;  // each list of members once, in its latest epoch
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (nodes_[node].address == move_.to && !is_listed(node)) continue;
+      if (!accepted(node)) {
+        return refused(nodes_[node].label + ": " + adoptions_[node].detail + all_who_stay);
+      }
+      if (!is_member(node)) return refused(nodes_[node].label + without_marker);
+      auto its = markers_[node]->configuration();
+      if (!shown.empty() && shown.front().set != its.set) {
+        return refused(nodes_[node].label + ": " + client::another_set(its.set, shown.front().set));
+      }
+      const auto same = std::ranges::find(shown, its.members, &SetConfiguration::members);
+      if (same == shown.end()) {
+        shown.push_back(std::move(its));
+      } else {
+        same->epoch = std::max(same->epoch, its.epoch);
+      }
+    }
+    if (shown.empty()) return refused("no node that answers is a member of a set");
+    std::ranges::sort(shown, {}, [this](const auto& each) { return move_.is_done_in(each); });
+    const SetConfiguration& last = shown.back();
+    const bool is_done = move_.is_done_in(last);
+    if (shown.size() > 2) return refused(other_change);
+    if (shown.size() == 2 && !(is_done && is_changed(shown.front(), last))) {
+      return refused(other_change);
+    }
+    if (shown.size() == 1 && is_done && move_.to.empty()) return no_member(last);
+    begins_ = !is_done;
+    may_have_voted_ = is_done && last.epoch < shown.front().epoch;  // before this was undone
+    SetConfiguration target = is_done ? last : changed(last);
+    if (!is_done || target.epoch < last_epoch()) target.epoch = next_epoch();
+    return shown.size() == 1 && is_done ? Result<SetConfiguration>(target) : has_quorum(target);
+  }
+
+  /// Programs that run follow when a quorum of the former members name the new ones.
+  Result<SetConfiguration> has_quorum(const SetConfiguration& target) const {
+    const auto size = static_cast<std::uint32_t>(target.members.size());
+    const std::uint32_t stay = move_.to.empty() ? size : size - 1;
+    const std::uint32_t former = move_.to.empty() ? size + 1 : size - 1;
+    if (stay >= engine::quorum_of(former)) return target;
+    return refused("of " + std::to_string(former) + " members " + std::to_string(stay) +
+                   " would be left, which is no quorum of them, so that programs that run would "
+                   "not follow");
+  }
+  [[nodiscard]] tl::unexpected<Error> no_member(const SetConfiguration& its) const {
+    std::string sentence = move_.from + " is no member of the set, whose members are";
+    for (const Member& member : its.members) sentence += " " + member.address;
+    return tl::make_unexpected(Error{Errc::invalid_argument,
+                                     sentence + "; give one of these as the node that " +
+                                         (move_.to.empty() ? "leaves" : "is replaced"),
+                                     {}});
+  }
+  static tl::unexpected<Error> refused(const std::string& why) {
+    return tl::make_unexpected(Error{Errc::no_quorum, "no marker was changed: " + why, {}});
+  }
+
+  // ---
+
   /// A replacement is not begun by whom the nodes do not let finish it.
   Result<void> see_fences(const OfNodes& commands) {
     if (move_.to.empty() || std::ranges::all_of(commands, &std::vector<QueryCommand>::empty)) {
@@ -247,19 +477,24 @@ class Adopting {
     }
     const auto fences = admin::read_fences(query_, healths());
     if (!fences) return tl::make_unexpected(fences.error());
-    const auto to = std::ranges::find(nodes_, move_.to, &wire::NodeAddress::address);
-    if (admin::can_be_carried(*fences, static_cast<std::size_t>(to - nodes_.begin()))) return {};
-    return tl::make_unexpected(
-        Error{Errc::no_quorum,
-              "no marker was changed: the fences of " + to->label +
-                  " and of a quorum of the others are to be read, and too few nodes answer or let "
-                  "this user; start them, or take the user redlock-admin",
-              {}});
+    const std::size_t to = new_node();
+    if (admin::can_be_carried(*fences, to, enough_fences())) return {};
+    return too_few_fences(nodes_[to].label + " and of a quorum of the others");
+  }
+  static Result<void> too_few_fences(const std::string& whose) {
+    return refused("the fences of " + whose +
+                   " are to be read, and too few nodes answer or let this user; start them, or "
+                   "take the user redlock-admin");
+  }
+
+  /// The new member, and of those without it so many as have one that knows each token.
+  [[nodiscard]] std::uint32_t enough_fences() const {
+    return 1 + (move_.resizes() ? engine::quorum_of(former_size_) : query_.quorum());
   }
 
   /// A node that has just been made a member.
   Result<void> admit(std::size_t node) {
-    const auto carried = admin::carry_fences(query_, healths(), node);
+    const auto carried = admin::carry_fences(query_, healths(), node, enough_fences());
     if (!carried) return tl::make_unexpected(carried.error());
     if (!*carried) {
       unconfirmed(node, without_fences);
@@ -327,7 +562,7 @@ class Adopting {
   [[nodiscard]] std::uint64_t last_epoch() const {
     std::uint64_t last = 0;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (accepted(node) && is_member(node)) {
+      if (markers_[node] && is_member(node)) {
         last = std::max(last, markers_[node]->configuration().epoch);
       }
     }
@@ -354,10 +589,7 @@ class Adopting {
   Result<void> take_places(SetConfiguration& its) {
     Member* const place = place_of(its, move_.from);
     if (!move_.to.empty() && place == nullptr && its.at(move_.to) == nullptr) {
-      std::string sentence = move_.from + " is no member of the set, whose members are";
-      for (const Member& member : its.members) sentence += " " + member.address;
-      sentence += "; give one of these as the node that is replaced";
-      return tl::make_unexpected(Error{Errc::invalid_argument, std::move(sentence), {}});
+      return no_member(its);
     }
     std::uint32_t members = 0;
     for (std::size_t node = 0; node < nodes_.size(); ++node) members += is_member(node) ? 1 : 0;
@@ -488,6 +720,14 @@ class Adopting {
     auto& adoption = adoptions_[node];
     const auto trouble = admin::trouble_of(answer, nodes_[node], script);
     if (trouble.cause != Cause::none) return fail(node, trouble.cause, trouble.detail);
+    if (const auto left = wire::stays_for(answer)) {
+      adoption.adoption = Adoption::waits;
+      adoption.detail =
+          "the number of members was changed a moment ago, and can be changed again in " +
+          std::to_string(std::chrono::ceil<std::chrono::seconds>(*left).count()) +
+          " s, when all leases from before are over";
+      return;
+    }
     if (admin::text_of(answer) == "written") {
       adoption.adoption = is_member(node) ? Adoption::already_there : Adoption::written;
       return;
@@ -543,12 +783,14 @@ class Adopting {
   admin::NodeQuery& query_;
   const std::vector<wire::NodeAddress>& nodes_;
   const std::set<std::string>& replaced_;
-  const Replacement move_;
+  const MemberMove move_;
   const wire::SetTerms set_;
   std::vector<NodeAdoption> adoptions_;
   std::vector<std::string> promotions_;
   std::vector<std::optional<wire::NodeMarker>> markers_;
-  bool may_have_voted_ = false;  // the new member
+  bool may_have_voted_ = false;    // the new member
+  bool begins_ = false;            // a change of the number; otherwise it is finished, or undone
+  std::uint32_t former_size_ = 0;  // of a set that gets one member more or less
 };
 
 /// As reports name them; the list may spell the same address in other ways.
@@ -598,6 +840,69 @@ std::string disagreement(const Marker& marker, const wire::SetTerms& expected) {
   return as_written(marker).disagreement(expected).value_or("");
 }
 
+namespace {
+
+/// The members that the nodes of the client's list name.
+Result<std::vector<wire::NodeAddress>> members_named(const Client& client) {
+  auto query = NodeQuery::inspecting(*client.impl());
+  if (!query) return tl::make_unexpected(query.error());
+  const std::vector<QueryCommand> question{{"HGETALL", std::string(wire::redlock_layout.marker)}};
+  const auto answers = query->ask(std::vector(query->nodes().size(), question), query->patience());
+  if (!answers) return tl::make_unexpected(answers.error());
+  std::vector<wire::NodeAddress> nodes;
+  for (std::size_t node = 0; node < answers->size(); ++node) {
+    const auto marker = read_marker((*answers)[node].answers[0], query->nodes()[node]);
+    const wire::SetTerms terms{.max_lease = query->options().max_lease};
+    if (!marker || marker->set_name.empty()) continue;
+    if (const auto how = marker->disagreement(terms)) {
+      return tl::make_unexpected(
+          Error{Errc::invalid_argument, query->nodes()[node].label + ": " + *how, {}});
+    }
+    for (const auto& member : marker->configuration().members) {
+      const auto address = wire::moved_to(query->nodes().front(), member.address);
+      const auto same = std::ranges::find(nodes, address.address, &wire::NodeAddress::address);
+      if (same == nodes.end()) nodes.push_back(address);
+    }
+  }
+  if (nodes.empty()) {
+    return tl::make_unexpected(
+        Error{Errc::no_quorum,
+              "none of the nodes that answer is a member of a set: start "
+              "them, run redlock adopt if the set is new, or correct the list",
+              {}});
+  }
+  return nodes;
+}
+
+Result<std::vector<NodeAdoption>> resize(const Client& client, std::string_view uri, bool joins) {
+  const auto one = wire::parse_node_uri(uri);
+  if (!one) return tl::make_unexpected(Error{Errc::invalid_argument, one.error(), {}});
+  auto nodes = members_named(client);
+  if (!nodes) return tl::make_unexpected(nodes.error());
+  const wire::NodeAddress login = nodes->front();
+  const std::string scheme(engine::scheme_of(one->address));
+  if (scheme != engine::scheme_of(login.address)) {
+    return tl::make_unexpected(Error{Errc::invalid_argument,
+                                     one->label + " is reached by " + scheme +
+                                         ", and programs that run would not go on to it from " +
+                                         login.label + "; give an address of that kind",
+                                     {}});
+  }
+  std::erase_if(*nodes, [&](const auto& node) { return node.address == one->address; });
+  if (joins) nodes->push_back(*one);
+  ClientOptions options = client.options();
+  options.nodes.clear();
+  for (const auto& node : *nodes) options.nodes.push_back(wire::uri_of(node, login));
+  const auto all = Client::create(std::move(options));
+  if (!all) return tl::make_unexpected(all.error());
+  auto query = NodeQuery::inspecting(*all->impl());
+  if (!query) return tl::make_unexpected(query.error());
+  const MemberMove move = joins ? MemberMove{.to = one->address} : MemberMove{.from = one->address};
+  return Adopting(*query, {}, move).run();
+}
+
+}  // namespace
+
 }  // namespace admin
 
 Result<std::vector<NodeAdoption>> Admin::adopt(const std::vector<std::string>& replaced) const {
@@ -629,21 +934,26 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
                                          old_one->label + "; give an address of that kind",
                                      {}});
   }
-  const auto nodes = client_->impl()->nodes();
+  auto nodes = client_->impl()->nodes();
+  std::erase_if(nodes, [](const wire::NodeAddress& node) { return node.label.empty(); });
   const auto in_list = [&](const wire::NodeAddress& node) {
     return std::ranges::find(nodes, node.address, &wire::NodeAddress::address);
   };
+  // A client whose list has the new one goes on to the old one besides: the markers name it.
+  if (in_list(*old_one) != nodes.end() && in_list(*new_one) != nodes.end()) {
+    nodes.erase(in_list(*new_one));
+  }
   ClientOptions options = client_->options();
+  options.nodes.resize(nodes.size());
   for (std::size_t node = 0; node < nodes.size(); ++node) {  // as it is reached now
     options.nodes[node] = wire::uri_of(nodes[node], nodes[node]);
   }
   const auto old_entry = in_list(*old_one);
   const bool has_new = in_list(*new_one) != nodes.end();
-  if ((old_entry != nodes.end()) == has_new) {
+  if (old_entry == nodes.end() && !has_new) {
     return tl::make_unexpected(
         Error{Errc::invalid_argument,
-              "the list of nodes has " + std::string(has_new ? "both " : "neither ") +
-                  old_one->label + (has_new ? " and " : " nor ") + new_one->label +
+              "the list of nodes has neither " + old_one->label + " nor " + new_one->label +
                   "; give the list of the set with one of them, or a member of the set",
               {}});
   }
@@ -672,6 +982,14 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   auto query = admin::NodeQuery::inspecting(*client->impl());
   if (!query) return tl::make_unexpected(query.error());
   return Adopting(*query, {}, {old_one->address, new_one->address, leases}).run();
+}
+
+Result<std::vector<NodeAdoption>> Admin::add(std::string_view node) const {
+  return admin::resize(*client_, node, true);
+}
+
+Result<std::vector<NodeAdoption>> Admin::remove(std::string_view node) const {
+  return admin::resize(*client_, node, false);
 }
 
 }  // namespace redlock

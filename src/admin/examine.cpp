@@ -144,8 +144,7 @@ std::optional<microseconds> read_time(const wire::Answer& answer) {
 
 admin::Expectation expectation(const admin::NodeQuery& query) {
   const auto& options = query.options();
-  return {{query.nodes().size(), options.max_lease},
-          engine::rules::drift_allowance(options.lease, options.drift_factor)};
+  return {{options.max_lease}, engine::rules::drift_allowance(options.lease, options.drift_factor)};
 }
 
 std::optional<CertificateHealth> health_of(const std::optional<tls::CertificatePeriod>& period) {
@@ -162,7 +161,6 @@ bool readable_by_others(const std::string& path) {
 class Examiner {
  public:
   Examiner(Client::Impl& client, admin::NodeQuery& query) : client_(client), query_(query) {
-    result_.quorum = query.quorum();
     for (const auto& node : query.nodes()) {
       result_.nodes.emplace_back();
       result_.nodes.back().node = node.label;
@@ -183,6 +181,7 @@ class Examiner {
     admin::quarantine_at_first_sight(result_.nodes, query_.nodes(), query_.options());
     auto expected = expectation(query_);
     const auto set = set_shown(expected);
+    expected.quorum = result_.quorum = set.majorities().quorum();
     expected.set_name = set.name();
     expected.members = set.known().value_or(engine::SetConfiguration());
     expected.set_open =

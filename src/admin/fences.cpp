@@ -212,17 +212,17 @@ std::map<std::uint32_t, Token> largest_fences(const std::vector<NodeFences>& fen
 
 }  // namespace
 
-bool can_be_carried(const std::vector<NodeFences>& fences, std::size_t to) {
+bool can_be_carried(const std::vector<NodeFences>& fences, std::size_t to, std::uint32_t enough) {
   const auto read =
       std::ranges::count_if(fences, [](const auto& of_node) { return of_node.has_value(); });
-  const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(fences.size()));
-  return fences[to].has_value() && read > static_cast<std::ptrdiff_t>(quorum);
+  return fences[to].has_value() && read >= static_cast<std::ptrdiff_t>(enough);
 }
 
-Result<bool> carry_fences(NodeQuery& query, const std::vector<NodeHealth>& nodes, std::size_t to) {
+Result<bool> carry_fences(NodeQuery& query, const std::vector<NodeHealth>& nodes, std::size_t to,
+                          std::uint32_t enough) {
   const auto fences = read_fences(query, nodes);
   if (!fences) return tl::make_unexpected(fences.error());
-  if (!can_be_carried(*fences, to)) return false;
+  if (!can_be_carried(*fences, to, enough)) return false;
   const auto& there = (*fences)[to];
   const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(nodes.size()));
   auto left = largest_fences(*fences, to, quorum);

@@ -30,14 +30,14 @@ using NodeFences = std::optional<std::map<std::uint32_t, std::string>>;
 void compare_fences(std::vector<NodeHealth>& nodes, const std::vector<NodeFences>& fences,
                     const std::vector<bool>& remembers, std::chrono::microseconds clock);
 
-/// Whether so many could be read that they can be carried to this node: its own, and those of a
-/// quorum of the others.
-[[nodiscard]] bool can_be_carried(const std::vector<NodeFences>& fences, std::size_t to);
+/// Whether enough could be read that they can be carried to this node, its own among them.
+[[nodiscard]] bool can_be_carried(const std::vector<NodeFences>& fences, std::size_t to,
+                                  std::uint32_t enough);
 
-/// Raises the fences of a new member, which does not vote yet, to those of the others: a quorum
-/// with it may have no node that knows the newest token of a quorum without it. A fence that no
-/// grant explains is not carried. False if they cannot be carried, or it refused.
+/// Raises the fences of a node to those of the others, when members change: a later quorum with it
+/// may have no node that knows the newest token of a former one. A fence that no grant explains is
+/// not carried. False if they cannot be carried, or the node refused.
 [[nodiscard]] Result<bool> carry_fences(NodeQuery& query, const std::vector<NodeHealth>& nodes,
-                                        std::size_t to);
+                                        std::size_t to, std::uint32_t enough);
 
 }  // namespace redlock::admin

@@ -32,8 +32,7 @@ Result<std::vector<wire::NodeMarker>> markers_of(const Client& client) {
     const auto nodes = admin::number_of(wire::Value{marker->nodes}).value_or(0);
     const auto max_lease = admin::number_of(wire::Value{marker->max_lease_ms}).value_or(0);
     if (nodes <= 0 || nodes > 64 || max_lease <= 0) continue;
-    const wire::SetTerms terms{static_cast<std::size_t>(nodes),
-                               std::chrono::milliseconds(max_lease)};
+    const wire::SetTerms terms{std::chrono::milliseconds(max_lease)};
     if (!marker->set_name.empty() && !marker->disagreement(terms)) markers.push_back(*marker);
   }
   return markers;
@@ -61,6 +60,16 @@ std::optional<MarkedSet> set_shown(const std::vector<wire::NodeMarker>& markers,
   return latest;
 }
 
+/// The latest set that a majority of its members show alike.
+std::optional<MarkedSet> agreed_set(const std::vector<wire::NodeMarker>& markers) {
+  std::optional<MarkedSet> latest;
+  for (const auto& marker : markers) {
+    const auto set = set_shown(markers, set_of(marker).nodes / 2);
+    if (set && (!latest || set->epoch > latest->epoch)) latest = set;
+  }
+  return latest;
+}
+
 tl::unexpected<Error> not_found(std::string sentence) {
   return tl::make_unexpected(Error{Errc::no_quorum, std::move(sentence), {}});
 }
@@ -80,14 +89,17 @@ Result<ClientOptions> find_set(ClientOptions seeds) {
     if (!client) return tl::make_unexpected(client.error());
     const auto markers = markers_of(*client);
     if (!markers) return tl::make_unexpected(markers.error());
-    const auto set = set_shown(*markers, 0);
+    const auto agreed = agreed_set(*markers);
+    const auto set = agreed ? agreed : set_shown(*markers, 0);
     if (!set) {
       return not_found(
           "none of the nodes that answer is a member of a set: start them, run redlock "
           "adopt if the set is new, or correct the list");
     }
     std::vector<std::string> asked;
-    for (const auto& node : client->impl()->nodes()) asked.push_back(node.address);
+    for (const auto& node : client->impl()->nodes()) {
+      if (!node.label.empty()) asked.push_back(node.address);
+    }
     const bool all = std::ranges::is_permutation(asked, set->members);
     if (epochs == 0 && !all && std::ranges::any_of(*markers, [&](const auto& marker) {
           return marker.set_name != set->set;
@@ -96,7 +108,7 @@ Result<ClientOptions> find_set(ClientOptions seeds) {
     }
     seeds.max_lease = set->max_lease;
     seeds.lease = std::min(given.lease, set->max_lease);
-    if (all && set_shown(*markers, set->nodes / 2) == set) return seeds;
+    if (all && agreed) return seeds;
     const auto seed = wire::parse_node_uri(given.nodes.front());
     seeds.nodes.clear();
     for (const auto& address : set->members) {

@@ -60,13 +60,14 @@ struct AskForce {
     ForcedRelease report;
     report.name = name();
     report.owner = engine::to_hex(owner);
-    report.quorum = engine::quorum_of(static_cast<std::uint32_t>(replies.size()));
     const auto nodes = client.nodes();
     for (engine::NodeIndex node = 0; node < replies.size(); ++node) {
+      if (nodes[node].label.empty()) continue;
       report.nodes.push_back(on_node(nodes[node].label, replies[node]));
       report.removed += report.nodes.back().what == ForcedHere::removed;
       report.confirmed += report.nodes.back().what != ForcedHere::unreachable;
     }
+    report.quorum = engine::quorum_of(static_cast<std::uint32_t>(report.nodes.size()));
     // A quorum that turns the owner away is enough for good, as no quorum can confirm the owner any
     // more. Nothing is owed to the other nodes: what they have ends with its lease.
     if (report.confirmed >= report.quorum) {

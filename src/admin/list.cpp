@@ -156,10 +156,7 @@ class LookUp {
   std::vector<bool> silent_;
 };
 
-}  // namespace
-
-Result<LockList> Admin::list(std::string_view pattern, std::size_t limit) const {
-  auto query = admin::NodeQuery::of(*client_->impl());
+Result<LockList> list_by(admin::NodeQuery& query, std::string_view pattern, std::size_t limit) {
   Names found(query.nodes().size());
   const auto walked = admin::walk_keys(
       query, std::vector<NodeTrouble>(query.nodes().size()), wire::redlock_layout.lock(pattern),
@@ -176,6 +173,13 @@ Result<LockList> Admin::list(std::string_view pattern, std::size_t limit) const 
   const auto looked = LookUp(query, found, list).run({names.begin(), names.end()});
   if (!looked) return tl::make_unexpected(looked.error());
   return list;
+}
+
+}  // namespace
+
+Result<LockList> Admin::list(std::string_view pattern, std::size_t limit) const {
+  return admin::on_members(*client_->impl(),
+                           [&](admin::NodeQuery& query) { return list_by(query, pattern, limit); });
 }
 
 }  // namespace redlock

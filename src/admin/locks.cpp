@@ -147,19 +147,20 @@ void judge(LockReport& report) {
 Result<LockReport> Admin::inspect(std::string_view name,
                                   std::optional<milliseconds> timeout) const {
   if (auto good = client::check_name(name); !good) return tl::make_unexpected(good.error());
-  auto query = admin::NodeQuery::of(*client_->impl());
-  LockReport report;
-  report.name = std::string(name);
-  report.quorum = query.quorum();
-  const auto answers = query.ask(std::vector(query.nodes().size(), all_questions(report.name)),
-                                 timeout.value_or(query.options().node_timeout));
-  if (!answers) return tl::make_unexpected(answers.error());
-  for (std::size_t i = 0; i < query.nodes().size(); ++i) {
-    report.nodes.push_back(read_all(report.name, query.nodes()[i], (*answers)[i]));
-  }
-  judge(report);
-  report.waiting = admin::waiting_on_any(report.nodes);
-  return report;
+  return admin::on_members(*client_->impl(), [&](admin::NodeQuery& query) -> Result<LockReport> {
+    LockReport report;
+    report.name = std::string(name);
+    const auto answers = query.ask(std::vector(query.nodes().size(), all_questions(report.name)),
+                                   timeout.value_or(query.options().node_timeout));
+    if (!answers) return tl::make_unexpected(answers.error());
+    report.quorum = query.quorum();
+    for (std::size_t i = 0; i < query.nodes().size(); ++i) {
+      report.nodes.push_back(read_all(report.name, query.nodes()[i], (*answers)[i]));
+    }
+    judge(report);
+    report.waiting = admin::waiting_on_any(report.nodes);
+    return report;
+  });
 }
 
 }  // namespace redlock

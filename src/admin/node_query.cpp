@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "admin/node_query.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <semaphore>
 #include <set>
@@ -58,7 +60,7 @@ class NodeQuery::Round final : public net::Task {
     for (std::size_t node = 0; node < commands_.size(); ++node) {
       results_[node].asked = now;
       for (std::size_t i = 0; i < commands_[node].size(); ++i) {
-        query_.core().ask(static_cast<engine::NodeIndex>(node), commands_[node][i], timeout_,
+        query_.core().ask(query_.numbers_[node], commands_[node][i], timeout_,
                           [this, node, i, outstanding](engine::Instant, wire::Answer answer) {
                             take(node, i, std::move(answer));
                           });
@@ -70,18 +72,21 @@ class NodeQuery::Round final : public net::Task {
     done_.acquire();
     return std::move(results_);
   }
+  /// By what the nodes had shown when the last one answered.
+  [[nodiscard]] std::uint32_t quorum() const { return quorum_; }
 
  private:
   void take(std::size_t place, std::size_t i, wire::Answer&& answer) {
-    const auto node = static_cast<engine::NodeIndex>(place);
+    const engine::NodeIndex node = query_.numbers_[place];
     NodeAnswers& results = results_[place];
     results.answers[i] = std::move(answer);
     results.answered = BootClock::now();
     // What one node shows may decide which set another belongs to.
     for (std::size_t each = 0; each < results_.size(); ++each) {
       results_[each].objection =
-          query_.core().engine().objection(results.answered, static_cast<engine::NodeIndex>(each));
+          query_.core().engine().objection(results.answered, query_.numbers_[each]);
     }
+    quorum_ = query_.core().engine().quorum();
     results.secrets = query_.core().secrets(node);
     results.trusted_by = query_.core().trusted_by(node);
     results.wakes = query_.wakes(node);
@@ -91,6 +96,7 @@ class NodeQuery::Round final : public net::Task {
   std::vector<std::vector<QueryCommand>> commands_;
   std::chrono::milliseconds timeout_;
   std::vector<NodeAnswers> results_;
+  std::uint32_t quorum_ = 0;
   std::binary_semaphore done_{0};
 };
 
@@ -117,6 +123,7 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client, Login login) {
   if (client.forked()) return tl::make_unexpected(client.closed_error());
   if (auto refusal = refuse_to_wait(client)) return tl::make_unexpected(std::move(*refusal));
   NodeQuery query(client);
+  std::iota(query.numbers_.begin(), query.numbers_.end(), 0);  // of a core that has no others
   net::CoreConfig config;
   config.nodes = query.nodes_;
   config.tls = client.tls();
@@ -140,7 +147,23 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client, Login login) {
   return query;
 }
 
-NodeQuery::NodeQuery(Client::Impl& client) : client_(&client), nodes_(client.nodes()) {}
+NodeQuery::NodeQuery(Client::Impl& client) : client_(&client) {
+  engine::NodeIndex number = 0;
+  for (wire::NodeAddress& node : client.nodes()) {
+    if (!node.label.empty()) {
+      nodes_.push_back(std::move(node));
+      numbers_.push_back(number);
+    }
+    ++number;
+  }
+  quorum_ = engine::quorum_of(static_cast<std::uint32_t>(nodes_.size()));
+}
+
+bool NodeQuery::is_outdated() const {
+  auto now = client_->nodes();
+  std::erase_if(now, [](const wire::NodeAddress& node) { return node.label.empty(); });
+  return !std::ranges::equal(now, nodes_, {}, &wire::NodeAddress::label, &wire::NodeAddress::label);
+}
 
 const std::vector<wire::NodeAddress>& NodeQuery::nodes() const {
   return nodes_;
@@ -177,6 +200,7 @@ Result<std::vector<NodeAnswers>> NodeQuery::ask(std::vector<std::vector<QueryCom
   Round round(*this, std::move(commands), timeout);
   if (!post(round)) return tl::make_unexpected(client_->closed_error());
   auto answers = round.wait();
+  quorum_ = std::max(quorum_, round.quorum());
   if (client_->failed()) return tl::make_unexpected(client_->closed_error());
   for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i].later.add_all(answers[i].secrets);
   return answers;

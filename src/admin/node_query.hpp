@@ -55,9 +55,10 @@ class NodeQuery {
   [[nodiscard]] const ClientOptions& options() const;
   /// Null if no node has TLS.
   [[nodiscard]] const std::shared_ptr<tls::TlsContext>& tls() const;
-  [[nodiscard]] std::uint32_t quorum() const {
-    return engine::quorum_of(static_cast<std::uint32_t>(nodes().size()));
-  }
+  /// Of the nodes, or of the members that they show, if these are more.
+  [[nodiscard]] std::uint32_t quorum() const { return quorum_; }
+  /// Whether the client has gone on to other nodes since this query began.
+  [[nodiscard]] bool is_outdated() const;
 
   /// The node timeout plus the timeouts for resolving and connecting.
   [[nodiscard]] std::chrono::milliseconds patience() const;
@@ -80,9 +81,22 @@ class NodeQuery {
   [[nodiscard]] bool post(net::Task& task) const;
 
   Client::Impl* client_;
-  std::vector<wire::NodeAddress> nodes_;  // with the passwords that were used
+  std::vector<wire::NodeAddress> nodes_;    // with the passwords that were used
+  std::vector<engine::NodeIndex> numbers_;  // of these nodes, to the core that asks them
+  std::uint32_t quorum_ = 0;
   std::shared_ptr<Own> own_;
 };
+
+/// What `look` finds by a query, which is done anew if the client goes on to other nodes meanwhile.
+template <typename Look>
+auto on_members(Client::Impl& client, const Look& look) {
+  constexpr int most = 3;
+  for (int tries = 1;; ++tries) {
+    auto query = NodeQuery::of(client);
+    auto found = look(query);
+    if (tries == most || !found || !query.is_outdated()) return found;
+  }
+}
 
 /// Why there is no usable reply: none came, or it is an error. Cause::none if it is usable.
 /// `script` is the text of the script that gave it, if one did.

@@ -293,8 +293,9 @@ class NodeRules {
       warn(wire::sentence_of(engine::NoMember{true, expected_.members.addresses()}));
     } else if (!expected_.members.members.empty() && its != expected_.members) {
       warn(
-          "its marker names other members than most: a replacement was interrupted; finish it with "
-          "the same `redlock set replace OLD NEW`");
+          "its marker names other members than most: a change of the members was interrupted; "
+          "finish "
+          "it with the same `redlock set` command");
     }
   }
 
@@ -442,7 +443,7 @@ void check_quorum(std::vector<Problem>& problems, const std::vector<NodeHealth>&
                   const Expectation& expected) {
   const auto voters = std::count_if(nodes.begin(), nodes.end(),
                                     [&](const auto& node) { return can_vote(node, expected); });
-  const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(nodes.size()));
+  const auto quorum = expected.quorum;
   if (voters >= static_cast<std::ptrdiff_t>(quorum)) {
     return check_quarantines(problems, nodes, expected);
   }
@@ -461,7 +462,7 @@ void check_fences(std::vector<Problem>& problems, const std::vector<NodeHealth>&
     ++voters;
     for (const auto& fence : node.damaged_fences) ++damaged[fence.stripe];
   }
-  const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(nodes.size()));
+  const auto quorum = expected.quorum;
   const auto lost = std::ranges::find_if(
       damaged, [&](const auto& of_stripe) { return voters - of_stripe.second < quorum; });
   if (voters < quorum || lost == damaged.end()) return;
@@ -488,8 +489,16 @@ void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>
                    const Expectation& expected) {
   if (expected.set_name && expected.members.members.empty()) {
     problems.push_back({Severity::warning,
-                        "no quorum of the markers agrees on the members of the set: a replacement "
-                        "was interrupted; finish it with the same `redlock set replace OLD NEW`"});
+                        "no quorum of the markers agrees on the members of the set: a change "
+                        "was interrupted; finish it with the same `redlock set` command"});
+  }
+  for (const auto& member : expected.members.members) {
+    const bool is_listed = std::ranges::any_of(nodes, [&](const NodeHealth& node) {
+      return node.node == member.address || (node.marker && node.marker->id == member.id);
+    });
+    if (is_listed || expected.members.members.size() <= nodes.size()) continue;
+    problems.push_back({Severity::warning, member.address + " is a member of the set, and not in "
+                                                            "the list of nodes; write it there"});
   }
   std::map<std::string, std::string> seen;
   const Marker* first = nullptr;
@@ -502,7 +511,9 @@ void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>
                                                  "other; do not copy data between lock nodes"});
     }
     if (first == nullptr) first = &marker;
-    if (marker.layout == first->layout && marker.nodes == first->nodes &&
+    const bool same_number = marker.nodes == first->nodes ||
+                             (!marker.set.empty() && marker.set == first->set);  // it may change
+    if (marker.layout == first->layout && same_number &&
         marker.max_lease_ms == first->max_lease_ms) {
       continue;
     }

@@ -25,6 +25,7 @@ struct Expectation {
   /// The markers share no name, but those of nodes that were not reached may.
   bool set_open = false;
   std::chrono::sys_seconds now{};  ///< by this machine's clock
+  std::uint32_t quorum = 0;        ///< of the members, as far as markers show them
 };
 
 /// What a client has for nodes with TLS.

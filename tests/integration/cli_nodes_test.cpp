@@ -455,7 +455,7 @@ TEST_CASE_FIXTURE(AdoptedSet, "a replacement that reached a part of the members 
                     " new=" + spare.uri(0)});
   const auto doctor = ask(fleet, {"doctor"});
   CHECK(contains(doctor.out, "its marker names other members than most"));
-  CHECK(contains(exits_with(1, ask(fleet, {"adopt"})).out, "a replacement was interrupted"));
+  CHECK(contains(exits_with(1, ask(fleet, {"adopt"})).out, "a change was interrupted"));
   CHECK(fleet.run(1, {"HGET", "redlock:node", "epoch"}) == "1");
   SUBCASE("or undone") {
     const auto back = ask(fleet, {"set", "replace", spare.uri(0), fleet.uri(2)});
@@ -541,15 +541,22 @@ TEST_CASE_FIXTURE(NewSet, "what only looks takes the longest lease from markers,
   CHECK(ask(fleet, same_lease, with_quarantine).status == 0);
 }
 
-TEST_CASE("another number of nodes than the markers say is a configuration error with both") {
-  const Fleet fleet({.nodes = 5, .persistence = Persistence::always, .adopted = true});
+TEST_CASE("a list without a quorum of the members is a configuration error with both numbers") {
+  const Fleet fleet({.nodes = 7, .persistence = Persistence::always, .adopted = true});
   for (const Arguments& arguments : looks) {
     CAPTURE(arguments[0]);
     const auto finished =
-        exits_with(78, ask({fleet.uri(0), fleet.uri(1), fleet.uri(2)}, arguments));
+        exits_with(78, ask({fleet.uri(0), fleet.uri(1), fleet.uri(2)}, arguments, with_quarantine));
     CHECK(contains(finished.err,
-                   "the list has 3 nodes, and the nodes' markers say that their set has 5"));
+                   "the list has 3 nodes, and the nodes' markers say that their set has 7"));
   }
+  // A quorum of the members are enough to know them all.
+  const auto four = {fleet.uri(0), fleet.uri(1), fleet.uri(2), fleet.uri(3)};
+  CHECK(contains(exits_with(0, ask(four, {"status", "a"}, with_quarantine)).out,
+                 "free on a quorum of 7 nodes"));
+  CHECK(
+      exits_with(1, ask(four, {"doctor"}, with_quarantine)).out.find("not in the list of nodes") !=
+      std::string::npos);
 }
 
 TEST_CASE_FIXTURE(NewSet, "a node may take as long for its greeting as for its answers") {

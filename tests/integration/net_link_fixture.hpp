@@ -23,8 +23,7 @@ class LinkFixture final : public LinkRecorder, Streams {
     const auto parsed = parse_node_uri(uri);
     REQUIRE(parsed);
     address_ = *parsed;
-    config_.handshake = {.set = {.nodes = 1, .max_lease = milliseconds(60'000)},
-                         .client_name = "redlock-test"};
+    config_.handshake = {.set = {.max_lease = milliseconds(60'000)}, .client_name = "redlock-test"};
     config_.connect_timeout = milliseconds(10'000);
     config_.silence = milliseconds(10'000);
     config_.probe_interval = milliseconds(60'000);

@@ -126,7 +126,7 @@ TEST_CASE("a client that may not be in line takes locks out of turn") {
 
 TEST_CASE("a node that lost the id for which a client waited keeps the new one only for a while") {
   net::KernelRandom random;
-  const wire::SetTerms set{.nodes = 1, .max_lease = std::chrono::milliseconds(2'000)};
+  const wire::SetTerms set{.max_lease = std::chrono::milliseconds(2'000)};
   const wire::StillPending lost{"lost", wire::random_id(random)};
   redis({"FLUSHALL"});
   const engine::Membership marker{wire::random_id(random), {"s", 1, {}}};

@@ -285,7 +285,8 @@ class Doctor {
       if (mend_) mend(set->client);
       return [this, set]() mutable {
         auto examination = set->examine();
-        if (!examination.safe() && differs(examination, set->client.options())) {
+        const bool too_few = examination.quorum > examination.nodes.size();
+        if (too_few || (!examination.safe() && differs(examination, set->client.options()))) {
           if (auto other = nodes_.as_marked(set->client)) {
             set = std::make_shared<ExaminedSet>(std::move(*other));
             examination = set->examine();

@@ -97,7 +97,8 @@ class List {
   int run() {
     const auto client = nodes_.connect_to_look();
     auto list = Admin(client).list(pattern_, limit_);
-    if (list && exit_code_of_nodes(*list) == exit_configuration) {
+    const bool too_few = list && list->quorum > list->nodes.size();
+    if (too_few || (list && exit_code_of_nodes(*list) == exit_configuration)) {
       if (const auto other = nodes_.as_marked(client)) list = Admin(*other).list(pattern_, limit_);
     }
     if (!list) throw failure(list.error());

@@ -53,8 +53,9 @@ int LockLook::run() {
     auto client = std::make_shared<Client>(nodes_.connect_to_look());
     return [this, client]() mutable {
       auto report = inspect(*client);
-      if (report.verdict == Verdict::unknown &&
-          exit_code_of_unknown(report) == exit_configuration) {
+      const bool too_few = report.quorum > report.nodes.size();
+      if (too_few || (report.verdict == Verdict::unknown &&
+                      exit_code_of_unknown(report) == exit_configuration)) {
         if (auto other = nodes_.as_marked(*client)) {
           client = std::make_shared<Client>(std::move(*other));
           report = inspect(*client);

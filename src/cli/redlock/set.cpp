@@ -28,7 +28,7 @@ the longest lease from them.)help";
 
 constexpr auto* show_footer = R"help(
 Prints the name of the set, its epoch (1 when it was adopted, and a larger number after each
-replacement), its longest lease, and the addresses of its members, as a majority of them say.
+change), its longest lease, and the addresses of its members, as a majority of them say.
 
 show changes nothing. Exits 0 if a majority of the members say the same, 69 otherwise.
 
@@ -55,6 +55,74 @@ neither OLD nor NEW is a member. It needs the rights of the user redlock-admin.
 Examples:
   redlock set replace redis://c:7001 redis://d:7001 --nodes redis://a:7001
   redlock doctor --nodes redis://a:7001)help";
+
+constexpr auto* add_footer = R"help(
+Makes a node one more member, while locks are held:
+  1. Start NODE, empty.
+  2. redlock set add NODE. It is given the fences of the others and counts from then on. Programs
+     that run go on with the new members by themselves, and lose no lease by it.
+  3. Write NODE into the lists that programs are started with.
+A set of an even number tolerates no more dead nodes than one of the next smaller odd number: to
+tolerate one more, add two. Every member has to answer. Between two changes of the number of
+members there is one longest lease: the command waits for its end, and says so. Interrupted, it is
+finished by the same command, and undone by redlock set remove NODE.
+
+Exits 0 if every member that can be asked names the new members, 1 if one is left alone, 69 if one
+could not be asked or the members would be no quorum, 64 for an address that is none. It needs the
+rights of the user redlock-admin.
+
+Examples:
+  redlock set add redis://d:7001 --nodes redis://a:7001
+  redlock doctor --nodes redis://a:7001)help";
+
+constexpr auto* remove_footer = R"help(
+Makes a member, which may be dead, a member none any more, while locks are held. Programs that run
+go on with the others by themselves, and lose no lease by it. NODE is not told: stop it when the
+command has ended, and take it out of the lists that programs are started with. Every other member
+has to answer: one that is dead, too, is replaced first.
+Between two changes of the number of members there is one longest lease: the command waits for its
+end, and says so. Interrupted, it is finished by the same command, and undone by redlock set add
+NODE. To give the place to another node: redlock set replace OLD NEW.
+
+Exits 0 if every member that can be asked names the new members, 1 if one is left alone, 69 if one
+could not be asked or the members would be no quorum, 64 if NODE is no member. It needs the rights
+of the user redlock-admin.
+
+Examples:
+  redlock set remove redis://d:7001 --nodes redis://a:7001
+  redlock doctor --nodes redis://a:7001)help";
+
+/// One member more, or one less.
+template <auto Change>
+class ResizeSet {
+ public:
+  ResizeSet(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+    app.add_option("NODE", node_, "The node")->required();
+    add_format_option(app, format_);
+  }
+
+  int run() {
+    auto client = nodes_.connect_to_look();
+    const auto waits = [](const NodeAdoption& node) { return node.adoption == Adoption::waits; };
+    for (auto told = BootClock::time_point::min();;) {
+      const auto adoptions = adopt_as_marked(
+          nodes_, client, [&](const Admin& admin) { return (admin.*Change)(node_); });
+      if (!adoptions) throw failure(adoptions.error());
+      const auto node = std::ranges::find_if(*adoptions, waits);
+      if (node == adoptions->end()) return show_adoptions(*adoptions, format_);
+      if (BootClock::now() >= told) {
+        say(node->node + ": " + node->detail);
+        told = BootClock::now() + std::chrono::seconds(10);
+      }
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+  }
+
+ private:
+  NodeOptions nodes_;
+  std::string node_;
+  Format format_ = Format::table;
+};
 
 class ReplaceMember {
  public:
@@ -165,6 +233,12 @@ void add_set(CLI::App& app, Invocation& invocation) {
   add_command<ShowSet>(
       set, invocation,
       {"show", "Show the members of the set", "redlock set show [OPTIONS]", show_footer});
+  add_command<ResizeSet<&Admin::add>>(
+      set, invocation,
+      {"add", "Make a node one more member", "redlock set add NODE [OPTIONS]", add_footer});
+  add_command<ResizeSet<&Admin::remove>>(
+      set, invocation,
+      {"remove", "Make a member one no more", "redlock set remove NODE [OPTIONS]", remove_footer});
   add_command<ReplaceMember>(set, invocation,
                              {"replace", "Give a member's place to another node",
                               "redlock set replace OLD NEW [OPTIONS]", replace_footer});

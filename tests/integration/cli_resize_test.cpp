@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// redlock set add and set remove on real nodes, under a lock that is held meanwhile.
+#include "cli_process.hpp"
+
+namespace redlock::testing {
+namespace {
+
+Finished set_command(const std::vector<std::string>& uris, Arguments arguments) {
+  Variables variables = with_quarantine;
+  variables["REDLOCK_MAX_LEASE"] = "1500ms";
+  variables.merge(nodes_variable(uris));
+  const auto words = arguments.front() == "set" ? 2 : 1;
+  arguments.insert(arguments.begin() + words, {"--node-timeout", "2s"});
+  auto finished = redlock(arguments, variables);
+  finished.out = unwrapped(finished.out);
+  finished.err = unwrapped(finished.err);
+  return finished;
+}
+
+/// Three members with short leases, and two nodes more.
+struct Growing {
+  Fleet fleet{{.nodes = 3, .persistence = Persistence::always, .adopted = true}};
+  Fleet spares{{.nodes = 2, .persistence = Persistence::always}};
+  const std::vector<std::string> seed{fleet.uri(1)};
+
+  Growing() { run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "1500"}); }
+
+  [[nodiscard]] std::vector<std::string> members() const {
+    std::vector<std::string> all;
+    std::istringstream shown(set_command(seed, {"set", "show"}).out);
+    std::string line;
+    std::getline(shown, line);
+    while (std::getline(shown, line)) all.push_back(line);
+    return all;
+  }
+};
+
+TEST_CASE_FIXTURE(Growing, "a set grows and shrinks while a lock is held, and programs follow") {
+  const auto client = Client::create({.nodes = fleet.uris(), .lease = 1s, .max_lease = 1500ms});
+  REQUIRE(client);
+  const auto lease = client->lock("a").acquire({.wait = 20s});
+  REQUIRE(lease);
+  const auto in_all = [&] {
+    return eventually([&] {
+      return fleet.run(1, {"EXISTS", "redlock:lock:{a}"}) == "1" &&
+             spares.run(0, {"EXISTS", "redlock:lock:{a}"}) == "1" &&
+             spares.run(1, {"EXISTS", "redlock:lock:{a}"}) == "1";
+    });
+  };
+  // A token that a quorum knows now.
+  for (const std::size_t node : {0UL, 1UL}) fleet.run(node, {"SET", "redlock:fence:7", "1000"});
+  const auto first = exits_with(0, set_command(seed, {"set", "add", spares.uri(0)}));
+  CHECK(fleet.run(2, {"GET", "redlock:fence:7"}) == "1000");
+  CHECK(spares.run(0, {"GET", "redlock:fence:7"}) == "1000");
+  CHECK(occurrences(first.out, "already_there") == 3);
+  CHECK(occurrences(first.out, "written") == 1);
+  const auto second = exits_with(0, set_command(seed, {"set", "add", spares.uri(1)}));
+  CHECK(contains(second.err, "the number of members was changed a moment ago"));
+  CHECK(members().size() == 5);
+  CHECK(contains(exits_with(1, set_command(fleet.uris(), {"doctor"})).out,
+                 spares.uri(0) + " is a member of the set, and not in the list of nodes"));
+  CHECK(in_all());
+  exits_with(0, set_command(seed, {"doctor"}));
+
+  fleet.kill(0);  // a dead member leaves
+  exits_with(0, set_command(seed, {"set", "remove", fleet.uri(0)}));
+  exits_with(0, set_command(seed, {"set", "remove", fleet.uri(2)}));
+  CHECK(members() == std::vector<std::string>{fleet.uri(1), spares.uri(0), spares.uri(1)});
+  CHECK(in_all());
+  CHECK(lease->valid());
+  exits_with(0, set_command(seed, {"doctor"}));
+  CHECK(client->lock("b").acquire({.wait = 20s}).has_value());
+}
+
+TEST_CASE_FIXTURE(Growing, "a change of the number that cannot be, or be finished, is refused") {
+  CHECK(contains(exits_with(64, set_command(seed, {"set", "remove", spares.uri(0)})).err,
+                 "is no member of the set, whose members are " + fleet.uri(0)));
+  CHECK(contains(exits_with(64, set_command(seed, {"set", "add", "unix:///nowhere"})).err,
+                 "give an address of that kind"));
+  spares.kill(1);
+  CHECK(contains(exits_with(69, set_command(seed, {"set", "add", spares.uri(1)})).err,
+                 "no marker was changed: " + spares.uri(1)));
+  fleet.kill(2);
+  const auto refused = exits_with(69, set_command(fleet.uris(), {"set", "remove", fleet.uri(0)}));
+  CHECK(contains(refused.err, "no marker was changed: " + fleet.uri(2)));
+  CHECK(contains(refused.err, "every member that stays has to answer"));
+  CHECK(members().size() == 3);
+}
+
+TEST_CASE_FIXTURE(Growing, "an interrupted change of the number is finished, or undone") {
+  const auto id = [&](std::size_t node) { return fleet.run(node, {"HGET", "redlock:node", "id"}); };
+  fleet.run(0, {"HSET", "redlock:node", "nodes", "4", "epoch", "2", "members",
+                id(0) + "=" + fleet.uri(0) + " " + id(1) + "=" + fleet.uri(1) + " " + id(2) + "=" +
+                    fleet.uri(2) + " new=" + spares.uri(0)});
+  SUBCASE("finished") {
+    exits_with(0, set_command(fleet.uris(), {"set", "add", spares.uri(0)}));
+    CHECK(members().size() == 4);
+    CHECK(spares.run(0, {"HGET", "redlock:node", "id"}) == "new");
+    CHECK(exits_with(0, set_command(seed, {"set", "add", spares.uri(0)})).out.find("written") ==
+          std::string::npos);  // once more
+  }
+  SUBCASE("undone") {
+    exits_with(0, set_command(fleet.uris(), {"set", "remove", spares.uri(0)}));
+    CHECK(members() == fleet.uris());
+    CHECK(spares.run(0, {"EXISTS", "redlock:node"}) == "0");
+  }
+  SUBCASE("and no other is begun") {
+    CHECK(contains(exits_with(69, set_command(fleet.uris(), {"set", "add", spares.uri(1)})).err,
+                   "was interrupted"));
+    CHECK(spares.run(1, {"EXISTS", "redlock:node"}) == "0");
+  }
+  const auto looked = set_command(seed, {"doctor"});
+  CAPTURE(looked.out + looked.err);
+  CHECK(looked.status <= 1);
+}
+
+}  // namespace
+}  // namespace redlock::testing
