@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 #include "engine/planted_bug.hpp"
 #include "simulation/documented.hpp"
@@ -31,6 +32,9 @@ bool handshakes_end_in_time(const Plan& plan) {
 constexpr std::uint32_t most_effects_before_interruption = 6;
 
 }  // namespace
+
+/// In a place that no server has.
+constexpr NodeIndex no_server = std::numeric_limits<NodeIndex>::max();
 
 /// One client's machine: the process, and what its system keeps for it.
 class Clients::Machine final : public wire::Streams, public wire::DriverHost {
@@ -61,15 +65,19 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     scene_.at(scene_.now + connect_within, Event::What::connect_timeout, *link.stream);
   }
   void move(NodeIndex place, const wire::NodeAddress& address) override {
+    if (servers.size() <= place) servers.resize(place + 1, no_server);
+    servers[place] = no_server;
     for (NodeIndex node = 0; node < links.size(); ++node) {
       if (address_of(node) == address.address) servers[place] = node;
     }
+    if (servers[place] == no_server) return;
     scene_.note(15, self_, servers[place], [&] {
       return fmt::format("client {} goes on with node {} in place {}", self_, servers[place],
                          place);
     });
   }
   void disconnect(NodeIndex place, wire::Closing how) override {
+    if (place >= servers.size() || servers[place] == no_server) return;
     Link& link = links[servers[place]];
     link.unwritten.clear();
     if (link.stream) network_.close(*std::exchange(link.stream, std::nullopt), how);
@@ -112,6 +120,8 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
   void on_send(const engine::Send& send) override {
     scene_.note(4, self_, send.node,
                 [&] { return fmt::format("client {}: {}", self_, wire::in_words(send)); });
+    ++outstanding[static_cast<std::size_t>(send.tag.kind)];
+    if (servers[send.node] == no_server) return;  // the link replies at once
     if (servers[send.node] == send.node) {
       scene_.invariants.sent(scene_.now, life, send);
     } else {
@@ -119,7 +129,6 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
       at_server.node = servers[send.node];
       scene_.invariants.sent(scene_.now, life, at_server);
     }
-    ++outstanding[static_cast<std::size_t>(send.tag.kind)];
     all_.listener_.on_sent(self_, send);
   }
   void on_reply(NodeIndex place, const engine::Tag& tag, const engine::Reply& reply) override {
@@ -128,6 +137,7 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
       return fmt::format("client {}: {}", self_, wire::in_words(local(), node, tag, reply));
     });
     --outstanding[static_cast<std::size_t>(tag.kind)];
+    if (node == no_server) return;
     scene_.invariants.answered(scene_.now, life, node, tag, reply);
   }
   void on_marker_seen(NodeIndex place) override {
@@ -211,6 +221,13 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     std::string unwritten;
   };
 
+  /// The servers that have a place.
+  [[nodiscard]] std::vector<NodeIndex> counted() const {
+    std::vector<NodeIndex> all = servers;
+    std::erase(all, no_server);
+    return all;
+  }
+
   Random random;
   DriftingClock& clock;
 
@@ -282,6 +299,7 @@ void Clients::start(ClientIndex index) {
   const Plan& plan = scene_.plan;
   wire::DriverConfig config;
   config.engine = plan.engine_of(index);
+  if (plan.spares > 0) config.engine.slots = plan.engine.nodes + 2;
   client.servers = list_of(index);
   for (const NodeIndex node : client.servers) {
     wire::NodeAddress& address = config.nodes.emplace_back();
@@ -531,7 +549,7 @@ void Clients::must_notice_dead_streams() const {
   const Duration within = (plan.between_probes + silence * 2) * 2;
   for (ClientIndex client = 0; client < count(); ++client) {
     if (!runs(client)) continue;
-    for (const NodeIndex node : at(client).servers) {
+    for (const NodeIndex node : at(client).counted()) {
       const auto stream = up_stream(client, node);
       if (!stream || !network_.is_dead(*stream)) continue;
       // A server that is no member any more is switched off without a fault of this client's.
@@ -551,7 +569,7 @@ void Clients::must_be_connected() const {
   if (some_are_refused) return;
   for (ClientIndex client = 0; client < count(); ++client) {
     if (!is_alive(client)) continue;
-    for (const NodeIndex node : at(client).servers) {
+    for (const NodeIndex node : at(client).counted()) {
       const Machine::Link& link = at(client).links[node];
       if (std::ranges::count(replacements_.members(), node) == 0) continue;
       // It may be connecting anew, because somebody else wrote the marker, say.
@@ -568,10 +586,12 @@ void Clients::must_know_the_members() const {
   const bool in_time = scene_.plan.between_probes <= milliseconds(1'000);
   if (scene_.plan.spares == 0 || !in_time || !handshakes_end_in_time(scene_.plan)) return;
   for (ClientIndex client = 0; client < count(); ++client) {
-    if (!is_alive(client) || at(client).servers == replacements_.members()) continue;
-    const auto reached = std::ranges::count_if(
-        at(client).servers, [&](NodeIndex node) { return at(client).links[node].up; });
-    if (static_cast<std::size_t>(reached) <= at(client).servers.size() / 2) continue;
+    if (!is_alive(client)) continue;
+    const std::vector<NodeIndex> counted = at(client).counted();
+    if (std::ranges::is_permutation(counted, replacements_.members())) continue;
+    const auto reached =
+        std::ranges::count_if(counted, [&](NodeIndex node) { return at(client).links[node].up; });
+    if (static_cast<std::size_t>(reached) <= counted.size() / 2) continue;
     throw Violation{"a client that reaches the members of its set knows them",
                     fmt::format("client {}", client)};
   }

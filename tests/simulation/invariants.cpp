@@ -351,7 +351,8 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
 /// By what the nodes answered. One that forgot the lock had it (docs/safety.md, A4).
 void Invariants::told_released(const Grant& grant, Released outcome) const {
   const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
-  require(outcome != Released::already_gone || grant.belief.may_have_had() <= members_ / 2,
+  require(outcome != Released::already_gone || grant.belief.may_have_had() <= members_ / 2 ||
+              nodes_.size() != members_,
           "a lock that a quorum may have had is not said to be gone", what);
   const auto forgot = [](const SimNode& node) { return !node.forgot.empty(); };
   require(outcome != Released::released || grant.belief.removed() > members_ / 2 ||

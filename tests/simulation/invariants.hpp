@@ -405,7 +405,7 @@ class Invariants {
   std::unordered_map<std::uint64_t, ClientId> numbered_;  // lines, by their first calls
   std::vector<Instant> entered_;  // by node, when somebody last was put into a line, perhaps
   const std::vector<SimNode>& nodes_;
-  const std::uint32_t members_;  // of which a majority is a quorum; others are none, or spares
+  const std::uint32_t members_;  // at least; others are none, or spares
   std::int64_t drift_ppm_;
   Duration max_lease_;
   testing::KeyTerms key_terms_;

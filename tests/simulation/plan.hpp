@@ -87,7 +87,7 @@ struct Plan {
   bool absurd_clock = false;              ///< one node's is of the next century
   bool cloned = false;                    ///< now and then two clients draw the same random numbers
   bool older_states = false;              ///< nodes restart with what they had a while ago
-  std::uint32_t spares = 0;               ///< servers to which members are replaced
+  std::uint32_t spares = 0;               ///< servers that become members
   bool crowd = false;          ///< the first client has 250 users, each with its own lock
   std::uint32_t in_order = 0;  ///< calls of three that do not overtake those who wait
   bool waits = false;          ///< clients near the nodes, and how they wait is judged
@@ -122,6 +122,10 @@ struct Plan {
     return denied.test(static_cast<std::size_t>(what));
   }
 
+  /// How far a set with spare servers may shrink.
+  [[nodiscard]] std::uint32_t fewest_members() const {
+    return spares == 0 ? engine.nodes : std::max(2U, engine.nodes - 1);
+  }
   [[nodiscard]] bool judges_tokens() const { return !forgets() && kind != WorldKind::damaged; }
   [[nodiscard]] bool judges_exclusion() const {
     return kind == WorldKind::orderly || kind == WorldKind::forgetful || kind == WorldKind::damaged;

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "engine/quorum.hpp"
+#include "engine/rules.hpp"
 #include "wire/key_layout.hpp"
 
 namespace redlock::simulation {
@@ -41,26 +43,64 @@ void Replacements::go_on() {
                                             : scene_.plan.max_lease() / 4);
   }
   if (change_ && is_over()) {
-    if (random_.chance(500)) servers_.stop(change_->leaves, random_.chance(500));
+    if (change_->leaves && random_.chance(500))
+      servers_.stop(*change_->leaves, random_.chance(500));
     change_.reset();
   }
-  if (!change_ && next_ < scene_.nodes.size()) begin();
+  if (!change_) begin();
   go_on_within(scene_.plan.max_lease());
 }
 
+/// One more or one less, where the plan has room for it, or a spare server in a member's place.
+MemberChange Replacements::choose() {
+  const Plan& plan = scene_.plan;
+  const auto size = static_cast<std::uint32_t>(members_.size());
+  const bool has_spare = next_ < scene_.nodes.size();
+  const bool has_quorum_without_one = size >= 3;
+  const bool grows = has_spare && size < plan.engine.nodes + 2 && random_.chance(400);
+  const bool shrinks = !grows && size > plan.fewest_members() && random_.chance(500);
+  MemberChange change{.members = members_};
+  const bool replaces = !grows && !shrinks && has_spare && has_quorum_without_one;
+  if (grows || replaces) change.joins = next_++;
+  if (grows) {
+    change.members.push_back(*change.joins);
+  } else if (shrinks || replaces) {
+    const auto place = change.members.begin() + random_.below(size);
+    change.leaves = *place;
+    if (change.joins) {
+      *place = *change.joins;
+    } else {
+      change.members.erase(place);
+    }
+  }
+  return change;
+}
+
 void Replacements::begin() {
-  ++epoch_;
-  const std::size_t place = random_.below(static_cast<std::uint32_t>(members_.size()));
-  MemberChange& change = change_.emplace();
-  change.members = members_;
-  change.leaves = std::exchange(change.members[place], next_++);
+  MemberChange change = choose();
+  if (change.members == members_) return;
   for (const NodeIndex member : members_) {
     if (member == change.leaves) continue;
     const auto at = random_.below(static_cast<std::uint32_t>(change.untold.size() + 1));
     change.untold.insert(change.untold.begin() + at, member);
   }
+  if (change.resizes() && !all_run(change.untold)) {  // one might know of another change
+    if (change.joins) --next_;
+    return;
+  }
   // It may be dead.
-  if (random_.chance(300)) servers_.stop(change.leaves, random_.chance(500));
+  if (change.leaves && random_.chance(300)) servers_.stop(*change.leaves, random_.chance(500));
+  ++epoch_;
+  former_ = members_;
+  change_ = std::move(change);
+  if (change_->resizes()) carry_fences(change_->untold);
+}
+
+bool Replacements::all_run(const std::vector<NodeIndex>& nodes) const {
+  return std::ranges::all_of(nodes, [this](NodeIndex node) {
+    return servers_.process(node) == Servers::Process::runs &&
+           scene_.nodes[node].data.is_marked(scene_.nodes[node].now_ms(scene_.now));
+  });
 }
 
 void Replacements::tell_next() {
@@ -68,14 +108,24 @@ void Replacements::tell_next() {
   const NodeIndex node = change.untold.back();
   change.untold.pop_back();
   if (!tell(node)) change.untold.insert(change.untold.begin(), node);
-  if (change.committed || change.told < engine::quorum_of(scene_.plan.engine.nodes)) return;
+  const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(former_.size()));
+  if (change.committed || change.told < quorum) return;
   change.committed = true;
-  carry_fences();
-  former_ = std::exchange(members_, change.members);
+  members_ = change.members;
+  if (!change.joins) return;
+  carry_fences({*change.joins});
+  if (!change.leaves && random_.chance(700)) mark_the_new_one();
 }
 
-/// The largest of each stripe, to the new member.
-void Replacements::carry_fences() {
+/// Where a member has joined, and none has left, each quorum has a node that knows what was
+/// confirmed before: there is nothing to wait for. If it is not done here, clients do so later.
+void Replacements::mark_the_new_one() {
+  if (servers_.process(*change_->joins) != Servers::Process::runs) return;
+  servers_.set_marker(*change_->joins, own_set, epoch_, change_->members);
+}
+
+/// The largest of each stripe.
+void Replacements::carry_fences(const std::vector<NodeIndex>& to) {
   std::map<std::string, std::int64_t, std::less<>> largest;
   for (const NodeIndex member : change_->members) {
     for (const auto& [key, entry] : scene_.nodes[member].data.keys.entries()) {
@@ -84,25 +134,34 @@ void Replacements::carry_fences() {
       largest[key] = std::max(largest[key], static_cast<std::int64_t>(std::stoll(*text)));
     }
   }
-  for (const auto& [key, fence] : largest) {
-    scene_.nodes[next_ - 1].data.keys.put(key, std::to_string(fence));
+  for (const NodeIndex node : to) {
+    for (const auto& [key, fence] : largest) {
+      scene_.nodes[node].data.keys.put(key, std::to_string(fence));
+    }
   }
 }
 
 bool Replacements::tell(NodeIndex node) {
-  if (servers_.process(node) != Servers::Process::runs) return false;
-  if (!scene_.nodes[node].data.is_marked(scene_.nodes[node].now_ms(scene_.now))) return false;
+  if (!all_run({node})) return false;
   scene_.note(14, node, epoch_, [&] {
-    return fmt::format("an operator tells node {}: {} is replaced by {}", node, change_->leaves,
-                       next_ - 1);
+    return fmt::format("an operator tells node {} who the members are: {}", node,
+                       fmt::join(change_->members, " "));
   });
   servers_.set_marker(node, own_set, epoch_, change_->members);
   ++change_->told;
+  change_->told_last = scene_.now;
   return true;
 }
 
+/// Two changes one after the other leave quorums that share no node: the second waits until what
+/// was confirmed before the first is over. And a new member has its marker, which takes as long if
+/// it has come in the place of another one.
 bool Replacements::is_over() const {
-  const SimNode& fresh = scene_.nodes[next_ - 1];
+  const engine::Config& engine = scene_.plan.engine;
+  const auto wait = engine::rules::between_resizes(engine.max_lease, engine.drift_factor);
+  if (scene_.now < change_->told_last + wait) return false;
+  if (!change_->joins) return true;
+  const SimNode& fresh = scene_.nodes[*change_->joins];
   return fresh.data.is_marked(fresh.now_ms(scene_.now));
 }
 

@@ -12,12 +12,15 @@
 
 namespace redlock::simulation {
 
-/// One member is replaced.
+/// One member joins, leaves, or is replaced.
 struct MemberChange {
   std::vector<NodeIndex> members;
-  NodeIndex leaves = 0;
-  std::vector<NodeIndex> untold;  ///< of those that stay
+  std::optional<NodeIndex> leaves = {};
+  std::optional<NodeIndex> joins = {};
+  std::vector<NodeIndex> untold = {};  ///< of those that stay
+  [[nodiscard]] bool resizes() const { return joins.has_value() != leaves.has_value(); }
   std::uint32_t told = 0;
+  Instant told_last = Instant::min();
   bool committed = false;  ///< a quorum is told
 };
 
@@ -42,9 +45,12 @@ class Replacements {
 
  private:
   void begin();
+  [[nodiscard]] MemberChange choose();
   void tell_next();
   [[nodiscard]] bool tell(NodeIndex node);
-  void carry_fences();
+  void carry_fences(const std::vector<NodeIndex>& to);
+  [[nodiscard]] bool all_run(const std::vector<NodeIndex>& nodes) const;
+  void mark_the_new_one();
   [[nodiscard]] bool is_over() const;
   void go_on_within(Duration most);
 

@@ -32,7 +32,8 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
       coverage(phases),
       random(plan.seed ^ 0x5eedU),
       now(seconds(1)),
-      invariants(judged(plan), nodes, plan.engine.nodes, drift_bound_ppm, plan.engine.max_lease) {
+      invariants(judged(plan), nodes, plan.fewest_members(), drift_bound_ppm,
+                 plan.engine.max_lease) {
   invariants.set_key_terms(plan.key_terms());
   for (NodeIndex node = 0; node < plan.engine.nodes + plan.spares; ++node) {
     // Nearer to each other where order is judged.

@@ -29,6 +29,7 @@ struct Arguments {
   bool promises = false;
   bool waiting = false;
   bool clones = false;
+  bool changes = false;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
 
   [[nodiscard]] Plan plan(std::uint64_t of_seed) const {
@@ -96,6 +97,7 @@ class Exploration {
       Coverage coverage;
       Plan plan = arguments_.plan(seed);
       if (arguments_.waiting && !plan.waits) continue;
+      if (arguments_.changes && plan.spares == 0) continue;
       if (arguments_.clones && !plan.judges_clones()) continue;
       add(seed, simulation::run(std::move(plan), coverage), coverage);
     }
@@ -168,6 +170,7 @@ int main(int argc, char** argv) {
   app.add_flag("--promises", arguments.promises,
                "judge what is promised, and not by which rules it is kept");
   app.add_flag("--waiting", arguments.waiting, "explore only worlds that judge how callers wait");
+  app.add_flag("--changes", arguments.changes, "explore only worlds whose set changes its members");
   app.add_flag("--clones", arguments.clones,
                "explore only worlds that judge exclusion where two clients draw one owner");
   app.add_option("--hashes", arguments.hashes, "print the trace hashes of so many seeds");
