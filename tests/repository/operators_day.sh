@@ -135,8 +135,11 @@ await_visits 20
 relieve_keeper
 start_keeper
 
+section operations.md "More nodes, or fewer"
+await_visits 20
+
 stop_load  # as this section says
-section operations.md "Other nodes, or another max_lease"
+section operations.md "Another max_lease"
 start_load
 await_visits 20
 

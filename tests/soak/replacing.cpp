@@ -29,6 +29,7 @@ struct ReplacingPlan {
   double most_slower = 0;  // p99 of a grant in changes, for that between them; 0: not judged
   bool unhurried = false;  // on a machine that may be slow
   bool careless = false;   // leases of the old member are said to be over while they live
+  bool resizes = false;    // with each change the set grows by two, and shrinks by two again
 
   /// How long after its deadline a call may end.
   [[nodiscard]] milliseconds bound() const { return unhurried ? 30s : 3s; }
@@ -42,6 +43,8 @@ class Replacing {
     fleets_.emplace_back(durable);
     if (!plan.server.empty()) ::setenv("REDLOCK_REDIS_SERVER", plan.server.c_str(), 1);
     fleets_.emplace_back(durable);
+    fleets_.emplace_back(
+        cluster::FleetOptions{.nodes = 2, .persistence = cluster::Persistence::always});
   }
 
   bool run() {
@@ -105,6 +108,8 @@ class Replacing {
     while (BootClock::now() < start + seconds(plan_.length) && !is_shown()) {
       if (plan_.careless) {
         replace_carelessly(changes_++ % plan_.members);
+      } else if (change.is_due() && plan_.resizes) {
+        grow_replace_and_shrink();
       } else if (change.is_due()) {
         replace(changes_++ % plan_.members);
       }
@@ -138,6 +143,31 @@ class Replacing {
         board_.lost.load());
   }
 
+  /// From three members to five, two of which are replaced, and back to three.
+  void grow_replace_and_shrink() {
+    for (const std::size_t node : {0U, 1U}) {
+      fleets_[2].restart(node, cluster::Data::empty);
+      resize(&Admin::add, fleets_[2].uri(node));
+    }
+    for (int times = 2; times > 0; --times) replace(changes_++ % plan_.members);
+    for (const std::size_t node : {0U, 1U}) resize(&Admin::remove, fleets_[2].uri(node));
+    say("{} members again\n", find_set(options()).value().nodes.size());
+  }
+
+  void resize(Result<std::vector<NodeAdoption>> (Admin::*change)(std::string_view) const,
+              const std::string& node) {
+    board_.changing = true;
+    Every ask(200ms, BootClock::now());
+    await(
+        [&] {
+          kill_if_due();
+          return ask.is_due() && is_done((Admin(start_client(options())).*change)(node));
+        },
+        1min, "the number of members is never changed");
+    board_.changing = false;
+    say("{} {} a member\n", node, change == &Admin::add ? "is" : "is no longer");
+  }
+
   void replace_carelessly(std::size_t member) {
     const std::size_t place = std::exchange(place_[member], 1 - place_[member]);
     fleets_[place].kill(member);
@@ -148,12 +178,16 @@ class Replacing {
 
   /// Whether it grants locks by now. A client that runs gives it its marker, not this one.
   bool takes_place(const std::string& from, const std::string& to, OldLeases leases) const {
-    const Client client = start_client(options());
-    const auto told = Admin(client).replace(from, to, leases);
+    const auto whole = plan_.resizes ? find_set(options()).value() : options();
+    return is_done(Admin(start_client(whole)).replace(from, to, leases));
+  }
+
+  [[nodiscard]] bool is_done(const Result<std::vector<NodeAdoption>>& told) const {
     if (!told) throw std::runtime_error(told.error().message);
     for (const NodeAdoption& node : *told) {
       if (node.adoption == Adoption::waits) return false;
-      if (node.adoption == Adoption::already_there || plan_.careless) continue;
+      const bool is_new = plan_.resizes && node.adoption == Adoption::written;
+      if (node.adoption == Adoption::already_there || is_new || plan_.careless) continue;
       say("{}: {} {}\n", node.node, to_string(node.adoption), node.detail);
       return false;
     }
@@ -229,6 +263,8 @@ void add_replacing(CLI::App& soak, Run& chosen) {
                "for a machine that may be slow: calls end, whenever that is");
   run.add_flag("--careless", plan->careless,
                "leases of a member are said to be over while they live: two must hold a lock");
+  run.add_flag("--resize", plan->resizes,
+               "with each change the set grows to five, two members are replaced, and it shrinks");
   run.footer(
       "Each process has the list of members from when it started. It ends with 0 if nobody held\n"
       "a lock that another held, tokens rose, no lease was lost, and each call ended within three\n"
