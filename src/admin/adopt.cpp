@@ -118,7 +118,14 @@ class Adopting {
     const bool is_new = std::ranges::none_of(
         markers_, [](const auto& marker) { return marker && !marker->set_name.empty(); });
     const bool replaces = !move_.to.empty() && !move_.resizes();
-    if (replaces && shows_another_number()) return refused(other_change);
+    if (replaces) {
+      if (const auto node = that_shows_another_number()) {
+        return refused(nodes_[*node].label + ": its marker names " +
+                       std::to_string(markers_[*node]->configuration().members.size()) +
+                       " members, and " + std::to_string(nodes_.size()) +
+                       " are asked: " + other_change);
+      }
+    }
     if (replaces && nodes_.size() <= 2) return refused(too_few_to_replace);
     auto done = move_.resizes() ? resize() : is_new ? form() : join();
     if (!done) return tl::make_unexpected(done.error());
@@ -272,11 +279,13 @@ class Adopting {
   }
 
   /// A node of the list names more members, or fewer.
-  [[nodiscard]] bool shows_another_number() const {
-    return std::ranges::any_of(markers_, [&](const auto& marker) {
-      return marker && !marker->set_name.empty() &&
-             marker->configuration().members.size() != nodes_.size();
-    });
+  [[nodiscard]] std::optional<std::size_t> that_shows_another_number() const {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (is_member(node) && markers_[node]->configuration().members.size() != nodes_.size()) {
+        return node;
+      }
+    }
+    return std::nullopt;
   }
 
   // --- one more member, or one less
@@ -891,6 +900,8 @@ Result<std::vector<NodeAdoption>> resize(const Client& client, std::string_view 
   std::erase_if(*nodes, [&](const auto& node) { return node.address == one->address; });
   if (joins) nodes->push_back(*one);
   ClientOptions options = client.options();
+  // Nobody waits for a lock meanwhile, and a slow answer would leave the change half-way.
+  options.node_timeout = std::max(options.node_timeout, options.connect_timeout);
   options.nodes.clear();
   for (const auto& node : *nodes) options.nodes.push_back(wire::uri_of(node, login));
   const auto all = Client::create(std::move(options));

@@ -18,8 +18,10 @@ namespace {
 
 using admin::QueryCommand;
 
-/// The markers of members of a set, of the nodes that answer, fit to be shown.
-Result<std::vector<wire::NodeMarker>> markers_of(const Client& client) {
+/// The markers of members of a set, of the nodes that answer, fit to be shown. Adds the addresses
+/// of the nodes that were asked; the client may go on to others meanwhile.
+Result<std::vector<wire::NodeMarker>> markers_of(const Client& client,
+                                                 std::vector<std::string>* asked = nullptr) {
   auto query = admin::NodeQuery::inspecting(*client.impl());
   if (!query) return tl::make_unexpected(query.error());
   const std::vector<QueryCommand> question{{"HGETALL", std::string(wire::redlock_layout.marker)}};
@@ -27,6 +29,7 @@ Result<std::vector<wire::NodeMarker>> markers_of(const Client& client) {
   if (!answers) return tl::make_unexpected(answers.error());
   std::vector<wire::NodeMarker> markers;
   for (std::size_t node = 0; node < answers->size(); ++node) {
+    if (asked != nullptr) asked->push_back(query->nodes()[node].address);
     auto marker = admin::read_marker((*answers)[node].answers[0], query->nodes()[node]);
     if (!marker) continue;
     const auto nodes = admin::number_of(wire::Value{marker->nodes}).value_or(0);
@@ -87,7 +90,8 @@ Result<ClientOptions> find_set(ClientOptions seeds) {
   for (int epochs = 0; epochs < 3; ++epochs) {  // one may come while the members are asked
     const auto client = Client::create(seeds);
     if (!client) return tl::make_unexpected(client.error());
-    const auto markers = markers_of(*client);
+    std::vector<std::string> asked;
+    const auto markers = markers_of(*client, &asked);
     if (!markers) return tl::make_unexpected(markers.error());
     const auto agreed = agreed_set(*markers);
     const auto set = agreed ? agreed : set_shown(*markers, 0);
@@ -95,10 +99,6 @@ Result<ClientOptions> find_set(ClientOptions seeds) {
       return not_found(
           "none of the nodes that answer is a member of a set: start them, run redlock "
           "adopt if the set is new, or correct the list");
-    }
-    std::vector<std::string> asked;
-    for (const auto& node : client->impl()->nodes()) {
-      if (!node.label.empty()) asked.push_back(node.address);
     }
     const bool all = std::ranges::is_permutation(asked, set->members);
     if (epochs == 0 && !all && std::ranges::any_of(*markers, [&](const auto& marker) {

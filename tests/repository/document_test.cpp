@@ -298,6 +298,7 @@ constexpr const char* patient_command = R"(redlock() {
   case $1 in
     exec | acquire | hold) command redlock "$1" --node-timeout 2s "${@:2}" ;;
     release | status | list | doctor | adopt) command redlock "$1" --node-timeout 10s "${@:2}" ;;
+    set) command redlock set "$2" --node-timeout 10s "${@:3}" ;;
     *) command redlock "$@" ;;
   esac
 }

@@ -30,6 +30,7 @@ trap at_end EXIT
 redlock() {
   case $1 in
     doctor | adopt | status | list | release) command redlock "$1" --node-timeout 10s "${@:2}" ;;
+    set) command redlock set "$2" --node-timeout 10s "${@:3}" ;;
     *) command redlock "$@" ;;
   esac
 }

@@ -75,10 +75,14 @@ class Replacing {
     return options;
   }
 
+  /// The members of the beginning may be no quorum by now.
+  [[nodiscard]] ClientOptions whole_set() const { return find_set(options()).value(); }
+
   void start_worker(std::size_t number) {
     workers_[number] = start_process([&] {
       Worker worker(board_, number, plan_.bound());
-      number == keeper ? worker.keep(options()) : worker.run(options());
+      const ClientOptions its = plan_.resizes ? whole_set() : options();
+      number == keeper ? worker.keep(its) : worker.run(its);
     });
   }
 
@@ -151,7 +155,7 @@ class Replacing {
     }
     for (int times = 2; times > 0; --times) replace(changes_++ % plan_.members);
     for (const std::size_t node : {0U, 1U}) resize(&Admin::remove, fleets_[2].uri(node));
-    say("{} members again\n", find_set(options()).value().nodes.size());
+    say("{} members again\n", whole_set().nodes.size());
   }
 
   void resize(Result<std::vector<NodeAdoption>> (Admin::*change)(std::string_view) const,
@@ -178,7 +182,7 @@ class Replacing {
 
   /// Whether it grants locks by now. A client that runs gives it its marker, not this one.
   bool takes_place(const std::string& from, const std::string& to, OldLeases leases) const {
-    const auto whole = plan_.resizes ? find_set(options()).value() : options();
+    const auto whole = plan_.resizes ? whole_set() : options();
     return is_done(Admin(start_client(whole)).replace(from, to, leases));
   }
 
