@@ -112,10 +112,8 @@ class Replacing {
     while (BootClock::now() < start + seconds(plan_.length) && !is_shown()) {
       if (plan_.careless) {
         replace_carelessly(changes_++ % plan_.members);
-      } else if (change.is_due() && plan_.resizes) {
-        grow_replace_and_shrink();
       } else if (change.is_due()) {
-        replace(changes_++ % plan_.members);
+        plan_.resizes ? grow_replace_and_shrink() : replace(changes_++ % plan_.members);
       }
       kill_if_due();
       std::this_thread::sleep_for(2ms);
