@@ -60,8 +60,13 @@ constexpr auto* without_marker =
     "finished with the same redlock set command, or undone, first; or it has lost its data, and "
     "has to be a member again first (redlock doctor)";
 constexpr auto* too_few_to_replace =
-    "a set of one or two members has no quorum without one of them; make the new node one more "
-    "member (redlock set add), then remove the old one (redlock set remove)";
+    "a set of one or two members has no quorum without one of them; while all of them answer, make "
+    "the new node one more member (redlock set add), then remove the old one (redlock set remove); "
+    "if one is dead, start it";
+constexpr auto* other_nodes =
+    "the members changed while they were asked; give the same command again";
+constexpr auto* told_in_turn =
+    "it was not told who the members are, as one before it was not; give the same command again";
 constexpr auto* not_agreed =
     "it takes its place when a quorum of the members name it, and too few could be told; when they "
     "can be, give the same command again";
@@ -297,7 +302,8 @@ class Adopting {
     auto target = resized();
     if (!target) return tl::make_unexpected(target.error());
     if (auto done = clear_new_member(*target); !done) return done;
-    former_size_ = static_cast<std::uint32_t>(target->members.size()) + (move_.to.empty() ? 1 : -1);
+    const auto size = static_cast<std::uint32_t>(target->members.size());
+    former_size_ = move_.to.empty() ? size + 1 : size - 1;
     const std::uint32_t quorum = engine::quorum_of(former_size_);
     OfNodes commands(nodes_.size());
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
@@ -307,10 +313,11 @@ class Adopting {
     if (auto done = see_fences(commands); !done) return done;
     if (auto done = carry_all(); !done) return done;
     if (auto done = tell_in_turn(commands, *target); !done) return done;
-    if (told() < quorum) {
-      for (std::size_t node = 0; node < nodes_.size(); ++node) not_told(node);
-      return {};
+    const bool agreed = told() >= quorum;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!agreed || nodes_[node].address != move_.to) not_told(node);
     }
+    if (!agreed) return {};
     return move_.to.empty() ? Result<void>() : add_new_member(*target);
   }
 
@@ -325,7 +332,8 @@ class Adopting {
   }
   void not_told(std::size_t node) {
     const auto found = adoptions_[node].adoption;
-    if (found != Adoption::already_there && found != Adoption::waits) unconfirmed(node, not_agreed);
+    if (found == Adoption::already_there || found == Adoption::waits) return;
+    unconfirmed(node, nodes_[node].address == move_.to ? not_agreed : told_in_turn);
   }
 
   [[nodiscard]] std::size_t new_node() const {
@@ -336,9 +344,15 @@ class Adopting {
   Result<void> look_at_new_member() const {
     if (move_.to.empty()) return {};
     const std::size_t node = new_node();
+    if (node == nodes_.size()) return refused(other_nodes);
     if (!accepted(node)) return refused(move_.to + ": " + adoptions_[node].detail);
     for (std::size_t other = 0; other < nodes_.size() && is_member(node); ++other) {
-      if (!is_member(other) || markers_[other]->set_name == markers_[node]->set_name) continue;
+      if (other == node || !is_member(other)) continue;
+      const auto its = markers_[other]->configuration();
+      if (its.has(markers_[node]->id) && !is_listed(node)) {
+        return refused(move_.to + ": it has the data of another member; start it empty");
+      }
+      if (its.set == markers_[node]->set_name) continue;
       return refused(move_.to + ": " +
                      client::another_set(markers_[node]->set_name, markers_[other]->set_name));
     }
@@ -399,7 +413,9 @@ class Adopting {
     for (std::size_t other = 0; other < nodes_.size() && is_member(node); ++other) {
       if (other == node || !is_member(other)) continue;
       const auto its = markers_[other]->configuration();
-      if (its.set == markers_[node]->set_name && its.has(markers_[node]->id)) return true;
+      const Member* const member = its.at(nodes_[node].address);
+      const bool is_it = member != nullptr && member->id == markers_[node]->id;
+      if (is_it && its.set == markers_[node]->set_name) return true;
     }
     return false;
   }
@@ -407,10 +423,10 @@ class Adopting {
   /// A token from before the former change is known by those of then who stay. What has a quorum
   /// after this change shares a node with them only if a quorum of today know it.
   Result<void> carry_all() {
-    const auto stay = static_cast<std::uint32_t>(nodes_.size() - (move_.to.empty() ? 0 : 1));
+    const auto all = static_cast<std::uint32_t>(nodes_.size());
     for (std::size_t node = 0; begins_ && node < nodes_.size(); ++node) {
       if (nodes_[node].address == move_.to) continue;
-      const auto carried = admin::carry_fences(query_, healths(), node, stay);
+      const auto carried = admin::carry_fences(query_, healths(), node, all);
       if (!carried) return tl::make_unexpected(carried.error());
       if (!*carried) return too_few_fences(nodes_[node].label + " and of all others that stay");
     }
@@ -452,6 +468,10 @@ class Adopting {
     may_have_voted_ = is_done && last.epoch < shown.front().epoch;  // before this was undone
     SetConfiguration target = is_done ? last : changed(last);
     if (!is_done || target.epoch < last_epoch()) target.epoch = next_epoch();
+    for (const Member& member : target.members) {
+      const auto same = std::ranges::find(nodes_, member.address, &wire::NodeAddress::address);
+      if (same == nodes_.end()) return refused(other_nodes);
+    }
     return shown.size() == 1 && is_done ? Result<SetConfiguration>(target) : has_quorum(target);
   }
 

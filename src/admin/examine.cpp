@@ -462,6 +462,14 @@ Result<std::vector<MendedFence>> Admin::mend_fences() const {
   if (!query) return tl::make_unexpected(query.error());
   const auto examination = Examiner(*client_->impl(), *query).run();
   if (!examination) return tl::make_unexpected(examination.error());
+  const auto listed = engine::quorum_of(static_cast<std::uint32_t>(examination->nodes.size()));
+  if (examination->quorum > listed) {
+    return tl::make_unexpected(
+        Error{Errc::no_quorum,
+              "no counter was changed: the nodes name more members of the set than the list has; "
+              "give the whole list, or one member",
+              {}});
+  }
   return Mending(*query, examination->nodes).run();
 }
 

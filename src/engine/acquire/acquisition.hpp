@@ -5,7 +5,7 @@
 // This is also the one machine of waiting. What a call does is one of the states below. A call that
 // waits in order stays with its attempt while others have the lock: it is told when its turn comes,
 // and asks the nodes then; it also asks when the holder's lease ends by itself, and now and then in
-// any case, as no message is certain to arrive. Tally gather node by node. What does not become a
+// any case, as no message is certain to arrive. Votes gather node by node. What does not become a
 // quorum is given back soon, with the place kept. What the nodes that have not answered do when the
 // call is over is for the Acquirer to clean up.
 #pragma once

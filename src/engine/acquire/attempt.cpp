@@ -162,6 +162,7 @@ void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token toke
 /// The largest token that is believed: by clocks, or because a quorum of nodes has come as far.
 Token Attempt::ceiling() const {
   std::vector<Node> sorted = per_node_;
+  if (quorum() > sorted.size()) return std::max(plan_.ceiling, token_);
   const auto of_quorum = sorted.begin() + static_cast<std::ptrdiff_t>(quorum() - 1);
   std::ranges::nth_element(sorted, of_quorum, std::ranges::greater(), &Node::granted);
   return std::max({plan_.ceiling, token_, rules::ceiling_above(of_quorum->granted)});

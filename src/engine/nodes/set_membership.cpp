@@ -311,7 +311,7 @@ std::vector<SetMembership::Relocation> SetMembership::relocations() const {
     if (members == known_->members.size()) break;
     const auto moved = std::ranges::find_if(without, alike);
     NodeIndex slot = 0;
-    while (taken.contains(slot)) ++slot;
+    while (slot < slots() && taken.contains(slot)) ++slot;
     if (moved != without.end()) {
       slot = *moved;
       without.erase(moved);
