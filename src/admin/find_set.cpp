@@ -16,21 +16,19 @@
 namespace redlock {
 namespace {
 
-using admin::QueryCommand;
-
 /// The markers of members of a set, of the nodes that answer, fit to be shown. Adds the addresses
 /// of the nodes that were asked; the client may go on to others meanwhile.
 Result<std::vector<wire::NodeMarker>> markers_of(const Client& client,
                                                  std::vector<std::string>* asked = nullptr) {
   auto query = admin::NodeQuery::inspecting(*client.impl());
   if (!query) return tl::make_unexpected(query.error());
-  const std::vector<QueryCommand> question{{"HGETALL", std::string(wire::redlock_layout.marker)}};
-  const auto answers = query->ask(std::vector(query->nodes().size(), question), query->patience());
-  if (!answers) return tl::make_unexpected(answers.error());
+  const auto shown = admin::ask_markers(*query);
+  if (!shown) return tl::make_unexpected(shown.error());
+  for (std::size_t node = 0; asked != nullptr && node < shown->size(); ++node) {
+    asked->push_back(query->nodes()[node].address);
+  }
   std::vector<wire::NodeMarker> markers;
-  for (std::size_t node = 0; node < answers->size(); ++node) {
-    if (asked != nullptr) asked->push_back(query->nodes()[node].address);
-    auto marker = admin::read_marker((*answers)[node].answers[0], query->nodes()[node]);
+  for (const auto& marker : *shown) {
     if (!marker) continue;
     const auto nodes = admin::number_of(wire::Value{marker->nodes}).value_or(0);
     const auto max_lease = admin::number_of(wire::Value{marker->max_lease_ms}).value_or(0);

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <redlock/admin.hpp>
 
@@ -15,6 +16,9 @@ namespace redlock::admin {
 /// The marker in the answer to HGETALL, fit to be shown; nothing if there is none.
 [[nodiscard]] std::optional<wire::NodeMarker> read_marker(const wire::Answer& answer,
                                                           const wire::NodeAddress& node);
+
+/// Of each node of the query the marker that it shows now; nothing if it has none, or is silent.
+[[nodiscard]] Result<std::vector<std::optional<wire::NodeMarker>>> ask_markers(NodeQuery& query);
 
 [[nodiscard]] wire::NodeMarker as_written(const Marker& marker);
 

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "admin/adopting.hpp"
+
+#include <algorithm>
+
+#include "admin/fences.hpp"
+#include "admin/twins.hpp"
+#include "client/set_name.hpp"
+#include "net/kernel_random.hpp"
+#include "wire/info_text.hpp"
+#include "wire/key_layout.hpp"
+
+namespace redlock::admin {
+namespace {
+
+constexpr auto* interrupted =
+    "its marker names later members of the set than most: a change was interrupted; finish it with "
+    "the same redlock set command, or undo it: replace NEW OLD, remove what was to be added, add "
+    "what was to be removed";
+constexpr auto* without_fences =
+    "it takes its place when it has the fences of the others, and too few could be read, or it "
+    "refused; give the same command again";
+constexpr auto* until_leases_are_over =
+    "it takes its place when every lease that the former member may have confirmed is over: a "
+    "client gives it its marker when it has run for one longest lease from now on";
+constexpr auto* beside = "another adoption has changed its marker at the same time; run it again";
+constexpr auto* not_any_more =
+    "it is no member of its set any more: another node has taken its place; correct the list";
+
+}  // namespace
+
+std::optional<Error> other_scheme(const wire::NodeAddress& joins, const wire::NodeAddress& member) {
+  const std::string scheme(engine::scheme_of(joins.address));
+  if (scheme == engine::scheme_of(member.address)) return std::nullopt;
+  return Error{Errc::invalid_argument,
+               joins.label + " is reached by " + scheme +
+                   ", and programs that run would not go on to it from " + member.label +
+                   "; give an address of that kind",
+               {}};
+}
+
+std::string new_id() {
+  net::KernelRandom random;
+  return wire::random_id(random);
+}
+
+Adopting::Adopting(NodeQuery& query, MemberMove move)
+    : query_(query),
+      nodes_(query.nodes()),
+      move_(std::move(move)),
+      set_{.max_lease = query.options().max_lease, .drift_factor = query.options().drift_factor},
+      promotions_(nodes_.size()),
+      markers_(nodes_.size()) {
+  for (const auto& node : nodes_) {
+    adoptions_.emplace_back();
+    adoptions_.back().node = node.label;
+  }
+}
+
+Result<void> Adopting::look() {
+  const std::vector<QueryCommand> questions{{"INFO"}, {"HGETALL", std::string(set_.layout.marker)}};
+  const auto infos = query_.ask(std::vector(nodes_.size(), questions), query_.patience());
+  if (!infos) return tl::make_unexpected(infos.error());
+  std::vector<std::string> run_ids;
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    run_ids.push_back(take_info(node, (*infos)[node].answers[0]));
+    take_marker(node, (*infos)[node].answers[1]);
+  }
+  const auto twins = find_twins(query_, run_ids);
+  if (!twins) return tl::make_unexpected(twins.error());
+  for (std::size_t node = 0; node < twins->size(); ++node) {
+    if (!(*twins)[node]) continue;
+    fail(node, Cause::incompatible, same_as(*(*twins)[node]));
+    fail(*(*twins)[node], Cause::incompatible, same_as(node));
+  }
+  return {};
+}
+
+std::string Adopting::take_info(std::size_t node, const wire::Answer& answer) {
+  const auto trouble = trouble_of(answer, nodes_[node]);
+  if (!answer) {
+    fail(node, trouble.cause, trouble.detail);
+    return {};
+  }
+  const auto text = text_of(answer).value_or("");
+  const wire::InfoText info(text);
+  const auto role = info.value("role");
+  if (!role.empty() && role != "master") {
+    fail(node, Cause::incompatible, "it is a replica; only independent masters are adopted");
+  } else if (info.is_in_cluster()) {
+    fail(node, Cause::incompatible, "it belongs to a Redis Cluster; take an independent master");
+  }
+  if (info.was_replica()) promotions_[node] = info.promotion();
+  return std::string(info.value("run_id"));
+}
+
+void Adopting::take_marker(std::size_t node, const wire::Answer& answer) {
+  const auto trouble = trouble_of(answer, nodes_[node]);
+  if (trouble.cause != Cause::none) return fail(node, trouble.cause, trouble.detail);
+  markers_[node] = read_marker(answer, nodes_[node]);
+  if (!markers_[node]) return;
+  const std::size_t members = markers_[node]->configuration().members.size();
+  if (const auto how = markers_[node]->disagreement(set_)) {
+    disagrees(node, *how);
+  } else if (!move_.resizes() && members != nodes_.size()) {
+    disagrees(node, "its marker says nodes " + std::to_string(members) + ", this client " +
+                        std::to_string(nodes_.size()) +
+                        "; give the whole list, or one or two of its members");
+  }
+}
+
+tl::unexpected<Error> Adopting::no_member(const SetConfiguration& its) const {
+  std::string sentence = move_.from + " is no member of the set, whose members are";
+  for (const Member& member : its.members) sentence += " " + member.address;
+  return tl::make_unexpected(Error{Errc::invalid_argument,
+                                   sentence + "; give one of these as the node that " +
+                                       (move_.to.empty() ? "leaves" : "is replaced"),
+                                   {}});
+}
+
+Result<void> Adopting::see_fences(const OfNodes& commands, std::uint32_t enough) {
+  if (move_.to.empty() || std::ranges::all_of(commands, &std::vector<QueryCommand>::empty)) {
+    return {};
+  }
+  const auto fences = read_fences(query_, healths());
+  if (!fences) return tl::make_unexpected(fences.error());
+  const std::size_t to = new_node();
+  if (can_be_carried(*fences, to, enough)) return {};
+  return too_few_fences(nodes_[to].label + " and of a quorum of the others");
+}
+
+Result<void> Adopting::admit(std::size_t node, std::uint32_t enough) {
+  const auto carried = carry_fences(query_, healths(), node, enough);
+  if (!carried) return tl::make_unexpected(carried.error());
+  if (!*carried) {
+    unconfirmed(node, without_fences);
+  } else if (move_.leases == OldLeases::may_live || may_have_voted_) {
+    adoptions_[node].adoption = Adoption::waits;
+    adoptions_[node].detail = until_leases_are_over;
+  }
+  return {};
+}
+
+std::uint64_t Adopting::last_epoch() const {
+  std::uint64_t last = 0;
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (markers_[node] && is_member(node)) {
+      last = std::max(last, markers_[node]->configuration().epoch);
+    }
+  }
+  return last;
+}
+
+std::uint64_t Adopting::next_epoch() const {
+  net::KernelRandom random;
+  constexpr std::uint64_t most_skipped = 1'000'000;
+  return last_epoch() + 1 + random.next() % most_skipped;
+}
+
+Result<void> Adopting::clear_new_member(const SetConfiguration& its) {
+  if (move_.to.empty()) return {};
+  OfNodes commands(nodes_.size());
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    const bool clears = accepted(node) && nodes_[node].address == move_.to && is_member(node) &&
+                        markers_[node]->set_name == its.set && !its.has(markers_[node]->id);
+    if (clears) commands[node] = {{"DEL", std::string(set_.layout.marker)}};
+  }
+  const auto answers = query_.ask(commands, query_.options().node_timeout);
+  if (!answers) return tl::make_unexpected(answers.error());
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (commands[node].empty()) continue;
+    const auto trouble = trouble_of((*answers)[node].answers[0], nodes_[node]);
+    if (trouble.cause != Cause::none) return failed_to_clear(trouble.detail, nodes_[node].label);
+    markers_[node].reset();
+  }
+  return {};
+}
+
+Result<void> Adopting::failed_to_clear(const std::string& why, const std::string& node) {
+  return tl::make_unexpected(Error{Errc::no_quorum,
+                                   "the marker of " + node +
+                                       ", which was a member before, could not be removed (" + why +
+                                       "); when it can be, give the same command again",
+                                   {}});
+}
+
+std::vector<QueryCommand> Adopting::as_member(std::size_t node, const SetConfiguration& its) {
+  const wire::NodeMarker& marker = *markers_[node];
+  if (marker.set_name != its.set) {
+    disagrees(node, client::another_set(marker.set_name, its.set));
+  } else if (marker.configuration().epoch > its.epoch) {
+    disagrees(node, interrupted);
+  } else if (!its.has(marker.id)) {
+    disagrees(node, not_any_more);
+  } else if (marker.configuration() != its) {
+    return command(node, its, {marker.state(), false});
+  } else if (!promotions_[node].empty()) {
+    return command(node, its, {});
+  } else {
+    adoptions_[node].adoption = Adoption::already_there;
+  }
+  return {};
+}
+
+std::vector<QueryCommand> Adopting::command(std::size_t node, const SetConfiguration& its,
+                                            const wire::AdoptionStep& step) const {
+  const Member* const member = its.at(nodes_[node].address);
+  const std::string id = is_member(node) || member == nullptr ? markers_[node]->id : member->id;
+  return {wire::adoption_command(set_, {id, its}, step, promotions_[node])};
+}
+
+Result<void> Adopting::write(const OfNodes& commands, const SetConfiguration& its) {
+  const auto answers = query_.ask(commands, query_.options().node_timeout);
+  if (!answers) return tl::make_unexpected(answers.error());
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (!commands[node].empty()) read(node, (*answers)[node].answers[0], commands[node][0][1], its);
+  }
+  return {};
+}
+
+void Adopting::read(std::size_t node, const wire::Answer& answer, const std::string& script,
+                    const SetConfiguration& its) {
+  auto& adoption = adoptions_[node];
+  const auto trouble = trouble_of(answer, nodes_[node], script);
+  if (trouble.cause != Cause::none) return fail(node, trouble.cause, trouble.detail);
+  if (const auto left = wire::stays_for(answer)) {
+    adoption.adoption = Adoption::waits;
+    adoption.detail =
+        "the number of members was changed a moment ago, and can be changed again in " +
+        std::to_string(std::chrono::ceil<std::chrono::seconds>(*left).count()) +
+        " s, when all leases from before are over";
+    return;
+  }
+  if (text_of(answer) == "written") {
+    adoption.adoption = is_member(node) ? Adoption::already_there : Adoption::written;
+    return;
+  }
+  const auto marker = read_marker(answer, nodes_[node]);
+  if (!marker) return fail(node, Cause::protocol_error, "its answer is not a marker");
+  // Another client has adopted the node meanwhile, or it was asked only to vouch.
+  const auto how = marker->disagreement(set_);
+  if (how || marker->configuration() != its) return disagrees(node, how.value_or(beside));
+  adoption.adoption = Adoption::already_there;
+}
+
+std::vector<NodeHealth> Adopting::healths() const {
+  std::vector<NodeHealth> all(nodes_.size());
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    all[node].trouble.cause = adoptions_[node].cause;
+  }
+  return all;
+}
+
+void Adopting::fail(std::size_t node, Cause cause, const std::string& detail) {
+  if (adoptions_[node].cause != Cause::none) return;
+  adoptions_[node].adoption = Adoption::failed;
+  adoptions_[node].cause = cause;
+  adoptions_[node].detail = detail.empty() ? to_string(cause) : detail;
+}
+
+}  // namespace redlock::admin

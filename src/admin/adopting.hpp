@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// What adopt and the set commands have in common: what each node is found to be, the members that
+// its marker names, and the marker that is written there, if it is still as it was seen.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <redlock/admin.hpp>
+
+#include "admin/marker.hpp"
+#include "admin/node_query.hpp"
+#include "engine/nodes/set_configuration.hpp"
+#include "wire/adoption.hpp"
+#include "wire/node_marker.hpp"
+
+namespace redlock::admin {
+
+inline constexpr auto* other_change =
+    "another change of the members was interrupted; finish it with the same redlock set command, "
+    "or undo it, first";
+inline constexpr auto* not_agreed =
+    "it takes its place when a quorum of the members name it, and too few could be told; when they "
+    "can be, give the same command again";
+
+/// The addresses of a member that leaves and of a node that joins, in its place if both are given;
+/// empty: none does.
+struct MemberMove {
+  std::string from{};
+  std::string to{};
+  OldLeases leases = OldLeases::are_over;
+
+  [[nodiscard]] bool resizes() const { return from.empty() != to.empty(); }
+  [[nodiscard]] bool is_done_in(const engine::SetConfiguration& its) const {
+    return (to.empty() || its.at(to) != nullptr) && (from.empty() || its.at(from) == nullptr);
+  }
+};
+
+/// Programs that run go on to a node only by the kind of connection that they have.
+[[nodiscard]] std::optional<Error> other_scheme(const wire::NodeAddress& joins,
+                                                const wire::NodeAddress& member);
+
+[[nodiscard]] std::string new_id();
+
+/// One adoption, or change of the members.
+
+class Adopting {
+ protected:
+  using OfNodes = std::vector<std::vector<QueryCommand>>;
+  using Member = engine::Member;
+  using SetConfiguration = engine::SetConfiguration;
+
+  Adopting(NodeQuery& query, MemberMove move);
+  ~Adopting() = default;
+
+  Result<void> look();
+  /// The run id. The user may not be allowed to read INFO; then the operator's word has to suffice.
+  std::string take_info(std::size_t node, const wire::Answer& answer);
+  void take_marker(std::size_t node, const wire::Answer& answer);
+  [[nodiscard]] std::size_t new_node() const {
+    const auto found = std::ranges::find(nodes_, move_.to, &wire::NodeAddress::address);
+    return static_cast<std::size_t>(found - nodes_.begin());
+  }
+  [[nodiscard]] tl::unexpected<Error> no_member(const SetConfiguration& its) const;
+  static tl::unexpected<Error> refused(const std::string& why) {
+    return tl::make_unexpected(Error{Errc::no_quorum, "no marker was changed: " + why, {}});
+  }
+  /// A replacement is not begun by whom the nodes do not let finish it.
+  Result<void> see_fences(const OfNodes& commands, std::uint32_t enough);
+  static Result<void> too_few_fences(const std::string& whose) {
+    return refused("the fences of " + whose +
+                   " are to be read, and too few nodes answer or let this user; start them, or "
+                   "take the user redlock-admin");
+  }
+  /// A node that has just been made a member. `enough`: of so many nodes the fences are to be read,
+  /// its own among them, so that one knows each token.
+  Result<void> admit(std::size_t node, std::uint32_t enough);
+  [[nodiscard]] std::uint64_t last_epoch() const;
+  /// One that no other configuration has: a node that cannot be asked, or is being replaced, may
+  /// name members that an interrupted replacement told it, and messages name the epoch alone.
+  [[nodiscard]] std::uint64_t next_epoch() const;
+  /// The new member may have been one before. With a marker it would vote at once, also while
+  /// leases live that the members of today confirmed without it.
+  Result<void> clear_new_member(const SetConfiguration& its);
+  static Result<void> failed_to_clear(const std::string& why, const std::string& node);
+  [[nodiscard]] bool is_member(std::size_t node) const {
+    return markers_[node] && !markers_[node]->set_name.empty();
+  }
+  std::vector<QueryCommand> as_member(std::size_t node, const SetConfiguration& its);
+  [[nodiscard]] std::vector<QueryCommand> command(std::size_t node, const SetConfiguration& its,
+                                                  const wire::AdoptionStep& step) const;
+  Result<void> write(const OfNodes& commands, const SetConfiguration& its);
+  void read(std::size_t node, const wire::Answer& answer, const std::string& script,
+            const SetConfiguration& its);
+  [[nodiscard]] std::vector<NodeHealth> healths() const;
+  [[nodiscard]] bool accepted(std::size_t node) const {
+    return adoptions_[node].cause == Cause::none &&
+           adoptions_[node].adoption != Adoption::disagrees;
+  }
+  void fail(std::size_t node, Cause cause, const std::string& detail);
+  void disagrees(std::size_t node, const std::string& detail) {
+    adoptions_[node].adoption = Adoption::disagrees;
+    adoptions_[node].detail = detail;
+  }
+  void unconfirmed(std::size_t node, const char* why) {
+    if (!accepted(node)) return;
+    adoptions_[node].adoption = Adoption::unconfirmed;
+    adoptions_[node].detail = why;
+  }
+  [[nodiscard]] std::string same_as(std::size_t other) const {
+    return "it is the same server as " + nodes_[other].label + "; name every node once";
+  }
+
+  NodeQuery& query_;
+  const std::vector<wire::NodeAddress>& nodes_;
+  const MemberMove move_;
+  const wire::SetTerms set_;
+  std::vector<NodeAdoption> adoptions_;
+  std::vector<std::string> promotions_;
+  std::vector<std::optional<wire::NodeMarker>> markers_;
+  bool may_have_voted_ = false;  // the new member
+};
+
+}  // namespace redlock::admin

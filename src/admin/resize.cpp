@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+// One more member, or one less, while locks are held. Every two quorums of before and after share a
+// node, so the change itself has nothing to wait for; see docs/safety.md, A6, for what it needs.
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <redlock/admin.hpp>
+
+#include "admin/adopting.hpp"
+#include "admin/fences.hpp"
+#include "client/client_impl.hpp"
+#include "client/set_name.hpp"
+#include "engine/quorum.hpp"
+#include "wire/node_address.hpp"
+
+namespace redlock {
+namespace admin {
+namespace {
+
+constexpr auto* all_who_stay =
+    "; every member that stays has to answer and agree: mend it, or give its place to another node "
+    "first (redlock set replace OLD NEW)";
+constexpr auto* without_marker =
+    ": it is named as a member, and has no marker: another change was interrupted, which is to be "
+    "finished with the same redlock set command, or undone, first; or it has lost its data, and "
+    "has to be a member again first (redlock doctor)";
+constexpr auto* other_nodes =
+    "the members changed while they were asked; give the same command again";
+constexpr auto* told_in_turn =
+    "it was not told who the members are, as one before it was not; give the same command again";
+
+class Resize final : Adopting {
+ public:
+  Resize(NodeQuery& query, MemberMove move) : Adopting(query, std::move(move)) {}
+
+  Result<std::vector<NodeAdoption>> run() {
+    if (auto done = look(); !done) return tl::make_unexpected(done.error());
+    if (auto done = change(); !done) return tl::make_unexpected(done.error());
+    return std::move(adoptions_);
+  }
+
+ private:
+  /// One node after the other is told, and none behind one that was not. A node that has just been
+  /// told that the number of members is another one keeps that until earlier leases are over.
+  Result<void> change() {
+    if (auto done = look_at_new_member(); !done) return done;
+    auto target = resized();
+    if (!target) return tl::make_unexpected(target.error());
+    if (auto done = clear_new_member(*target); !done) return done;
+    const auto size = static_cast<std::uint32_t>(target->members.size());
+    former_size_ = move_.to.empty() ? size + 1 : size - 1;
+    const std::uint32_t quorum = engine::quorum_of(former_size_);
+    OfNodes commands(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (accepted(node) && is_member(node)) commands[node] = as_member(node, *target);
+    }
+    may_have_voted_ = may_have_voted_ || told() >= quorum;
+    if (auto done = see_fences(commands, quorum + 1); !done) return done;
+    if (auto done = carry_all(); !done) return done;
+    if (auto done = tell_in_turn(commands, *target); !done) return done;
+    const bool agreed = told() >= quorum;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!agreed || nodes_[node].address != move_.to) not_told(node);
+    }
+    if (!agreed) return {};
+    return move_.to.empty() ? Result<void>() : add_new_member(*target);
+  }
+
+  /// Of those who stay.
+  [[nodiscard]] std::uint32_t told() const {
+    std::uint32_t count = 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const bool joins = nodes_[node].address == move_.to;
+      count += !joins && adoptions_[node].adoption == Adoption::already_there ? 1 : 0;
+    }
+    return count;
+  }
+
+  void not_told(std::size_t node) {
+    const auto found = adoptions_[node].adoption;
+    if (found == Adoption::already_there || found == Adoption::waits) return;
+    unconfirmed(node, nodes_[node].address == move_.to ? not_agreed : told_in_turn);
+  }
+
+  Result<void> look_at_new_member() const {
+    if (move_.to.empty()) return {};
+    const std::size_t node = new_node();
+    if (node == nodes_.size()) return refused(other_nodes);
+    if (!accepted(node)) return refused(move_.to + ": " + adoptions_[node].detail);
+    for (std::size_t other = 0; other < nodes_.size() && is_member(node); ++other) {
+      if (other == node || !is_member(other)) continue;
+      const auto its = markers_[other]->configuration();
+      if (its.has(markers_[node]->id) && !is_listed(node)) {
+        return refused(move_.to + ": it has the data of another member; start it empty");
+      }
+      if (its.set == markers_[node]->set_name) continue;
+      return refused(move_.to + ": " +
+                     client::another_set(markers_[node]->set_name, markers_[other]->set_name));
+    }
+    return {};
+  }
+
+  Result<void> add_new_member(const SetConfiguration& target) {
+    const std::size_t node = new_node();
+    if (is_member(node)) return {};
+    if (auto done = admit(node, engine::quorum_of(former_size_) + 1); !done) return done;
+    const auto found = adoptions_[node].adoption;
+    if (found == Adoption::unconfirmed || found == Adoption::waits) return {};
+    OfNodes commands(nodes_.size());
+    commands[node] = command(node, target, {markers_[node] ? markers_[node]->state() : "", false});
+    return write(commands, target);
+  }
+
+  /// One after the other, until one is not told. First those for which the number of members stays.
+  Result<void> tell_in_turn(const OfNodes& all, const SetConfiguration& target) {
+    for (const bool same_number : {true, false}) {
+      for (const Member& member : target.members) {
+        const auto at = std::ranges::find(nodes_, member.address, &wire::NodeAddress::address);
+        const auto node = static_cast<std::size_t>(at - nodes_.begin());
+        if (all[node].empty()) continue;
+        const auto number = markers_[node]->configuration().members.size();
+        if ((number == target.members.size()) != same_number) continue;
+        OfNodes commands(nodes_.size());
+        commands[node] = all[node];
+        if (auto done = write(commands, target); !done) return done;
+        if (adoptions_[node].adoption != Adoption::already_there) return {};
+      }
+    }
+    return {};
+  }
+
+  /// The members with one more, or one less.
+  [[nodiscard]] SetConfiguration changed(SetConfiguration its) const {
+    if (move_.to.empty()) {
+      std::erase_if(its.members, [&](const Member& each) { return each.address == move_.from; });
+    } else if (its.at(move_.to) == nullptr) {
+      its.members.push_back({new_id(), move_.to});
+    }
+    return its;
+  }
+
+  /// Whether these are the members of before with that one more, or less, and no other.
+  [[nodiscard]] bool is_changed(const SetConfiguration& before, const SetConfiguration& its) const {
+    const SetConfiguration& less = move_.to.empty() ? its : before;
+    const SetConfiguration& more = move_.to.empty() ? before : its;
+    const std::string& one = move_.to.empty() ? move_.from : move_.to;
+    return more.members.size() == less.members.size() + 1 && more.at(one) != nullptr &&
+           std::ranges::all_of(more.members, [&](const Member& each) {
+             return each.address == one || less.at(each.address) != nullptr;
+           });
+  }
+
+  /// As the member that it says it is.
+  [[nodiscard]] bool is_listed(std::size_t node) const {
+    for (std::size_t other = 0; other < nodes_.size() && is_member(node); ++other) {
+      if (other == node || !is_member(other)) continue;
+      const auto its = markers_[other]->configuration();
+      const Member* const member = its.at(nodes_[node].address);
+      const bool is_it = member != nullptr && member->id == markers_[node]->id;
+      if (is_it && its.set == markers_[node]->set_name) return true;
+    }
+    return false;
+  }
+
+  /// A token from before the former change is known by those of then who stay. What has a quorum
+  /// after this change shares a node with them only if a quorum of today know it.
+  Result<void> carry_all() {
+    const auto all = static_cast<std::uint32_t>(nodes_.size());
+    for (std::size_t node = 0; begins_ && node < nodes_.size(); ++node) {
+      if (nodes_[node].address == move_.to) continue;
+      const auto carried = carry_fences(query_, healths(), node, all);
+      if (!carried) return tl::make_unexpected(carried.error());
+      if (!*carried) return too_few_fences(nodes_[node].label + " and of all others that stay");
+    }
+    return {};
+  }
+
+  /// The members with one more or less: as an interrupted call began to tell them, or those that
+  /// all who stay show, changed. One who does not answer may have been told of another change: two
+  /// that are made at once would leave quorums that share no node.
+  Result<SetConfiguration> resized() {
+    std::vector<SetConfiguration> shown;  // each list of members once, in its latest epoch
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (nodes_[node].address == move_.to && !is_listed(node)) continue;
+      if (!accepted(node)) {
+        return refused(nodes_[node].label + ": " + adoptions_[node].detail + all_who_stay);
+      }
+      if (!is_member(node)) return refused(nodes_[node].label + without_marker);
+      auto its = markers_[node]->configuration();
+      if (!shown.empty() && shown.front().set != its.set) {
+        return refused(nodes_[node].label + ": " + client::another_set(its.set, shown.front().set));
+      }
+      const auto same = std::ranges::find(shown, its.members, &SetConfiguration::members);
+      if (same == shown.end()) {
+        shown.push_back(std::move(its));
+      } else {
+        same->epoch = std::max(same->epoch, its.epoch);
+      }
+    }
+    if (shown.empty()) return refused("no node that answers is a member of a set");
+    std::ranges::sort(shown, {}, [this](const auto& each) { return move_.is_done_in(each); });
+    const SetConfiguration& last = shown.back();
+    const bool is_done = move_.is_done_in(last);
+    if (shown.size() > 2) return refused(other_change);
+    if (shown.size() == 2 && !(is_done && is_changed(shown.front(), last))) {
+      return refused(other_change);
+    }
+    if (shown.size() == 1 && is_done && move_.to.empty()) return no_member(last);
+    begins_ = !is_done;
+    may_have_voted_ = is_done && last.epoch < shown.front().epoch;  // before this was undone
+    SetConfiguration target = is_done ? last : changed(last);
+    if (!is_done || target.epoch < last_epoch()) target.epoch = next_epoch();
+    for (const Member& member : target.members) {
+      const auto same = std::ranges::find(nodes_, member.address, &wire::NodeAddress::address);
+      if (same == nodes_.end()) return refused(other_nodes);
+    }
+    return shown.size() == 1 && is_done ? Result<SetConfiguration>(target) : has_quorum(target);
+  }
+
+  /// Programs that run follow when a quorum of the former members name the new ones.
+  Result<SetConfiguration> has_quorum(const SetConfiguration& target) const {
+    const auto size = static_cast<std::uint32_t>(target.members.size());
+    const std::uint32_t stay = move_.to.empty() ? size : size - 1;
+    const std::uint32_t former = move_.to.empty() ? size + 1 : size - 1;
+    if (stay >= engine::quorum_of(former)) return target;
+    return refused("of " + std::to_string(former) + " members " + std::to_string(stay) +
+                   " would be left, which is no quorum of them, so that programs that run would "
+                   "not follow");
+  }
+
+  std::uint32_t former_size_ = 0;  // how many members there were
+  bool begins_ = false;            // otherwise the change is finished, or undone
+};
+
+/// The members that the nodes of the client's list name.
+Result<std::vector<wire::NodeAddress>> members_named(const Client& client) {
+  auto query = NodeQuery::inspecting(*client.impl());
+  if (!query) return tl::make_unexpected(query.error());
+  const auto markers = ask_markers(*query);
+  if (!markers) return tl::make_unexpected(markers.error());
+  std::vector<wire::NodeAddress> nodes;
+  for (std::size_t node = 0; node < markers->size(); ++node) {
+    const auto& marker = (*markers)[node];
+    const wire::SetTerms terms{.max_lease = query->options().max_lease};
+    if (!marker || marker->set_name.empty()) continue;
+    if (const auto how = marker->disagreement(terms)) {
+      return tl::make_unexpected(
+          Error{Errc::invalid_argument, query->nodes()[node].label + ": " + *how, {}});
+    }
+    for (const auto& member : marker->configuration().members) {
+      const auto address = wire::moved_to(query->nodes().front(), member.address);
+      const auto same = std::ranges::find(nodes, address.address, &wire::NodeAddress::address);
+      if (same == nodes.end()) nodes.push_back(address);
+    }
+  }
+  if (nodes.empty()) {
+    return tl::make_unexpected(
+        Error{Errc::no_quorum,
+              "none of the nodes that answer is a member of a set: start "
+              "them, run redlock adopt if the set is new, or correct the list",
+              {}});
+  }
+  return nodes;
+}
+
+Result<std::vector<NodeAdoption>> resize(const Client& client, std::string_view uri, bool joins) {
+  const auto one = wire::parse_node_uri(uri);
+  if (!one) return tl::make_unexpected(Error{Errc::invalid_argument, one.error(), {}});
+  auto nodes = members_named(client);
+  if (!nodes) return tl::make_unexpected(nodes.error());
+  const wire::NodeAddress login = nodes->front();
+  if (auto error = other_scheme(*one, login)) return tl::make_unexpected(std::move(*error));
+  std::erase_if(*nodes, [&](const auto& node) { return node.address == one->address; });
+  if (joins) nodes->push_back(*one);
+  ClientOptions options = client.options();
+  // Nobody waits for a lock meanwhile, and a slow answer would leave the change half-way.
+  options.node_timeout = std::max(options.node_timeout, options.connect_timeout);
+  options.nodes.clear();
+  for (const auto& node : *nodes) options.nodes.push_back(wire::uri_of(node, login));
+  const auto all = Client::create(std::move(options));
+  if (!all) return tl::make_unexpected(all.error());
+  auto query = NodeQuery::inspecting(*all->impl());
+  if (!query) return tl::make_unexpected(query.error());
+  const MemberMove move = joins ? MemberMove{.to = one->address} : MemberMove{.from = one->address};
+  return Resize(*query, move).run();
+}
+
+}  // namespace
+}  // namespace admin
+
+Result<std::vector<NodeAdoption>> Admin::add(std::string_view node) const {
+  return admin::resize(*client_, node, true);
+}
+
+Result<std::vector<NodeAdoption>> Admin::remove(std::string_view node) const {
+  return admin::resize(*client_, node, false);
+}
+
+}  // namespace redlock
