@@ -2,6 +2,7 @@
 // Releasing by force: first finds the owner, then removes the lock of that owner and of no other.
 // Deleting the key whoever owns it could hit the next holder, by a late message or on a slow node.
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <variant>
@@ -10,7 +11,6 @@
 
 #include "client/call_for.hpp"
 #include "client/options_check.hpp"
-#include "engine/quorum.hpp"
 #include "wire/objection_text.hpp"
 
 namespace redlock {
@@ -49,6 +49,7 @@ struct AskForce {
   engine::Name of;
   engine::OwnerId owner;
   std::chrono::milliseconds longest_lease{};
+  std::uint32_t quorum = 0;  // of the members, who may be more than those that are told
 
   [[nodiscard]] const std::string& name() const { return *of; }
   void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const {
@@ -67,7 +68,7 @@ struct AskForce {
       report.removed += report.nodes.back().what == ForcedHere::removed;
       report.confirmed += report.nodes.back().what != ForcedHere::unreachable;
     }
-    report.quorum = engine::quorum_of(static_cast<std::uint32_t>(report.nodes.size()));
+    report.quorum = quorum;
     // A quorum that turns the owner away is enough for good, as no quorum can confirm the owner any
     // more. Nothing is owed to the other nodes: what they have ends with its lease.
     if (report.confirmed >= report.quorum) {
@@ -90,8 +91,9 @@ Result<ForcedRelease> Admin::force_release(std::string_view name) const {
               "only what redlock holds can be released by force: " + owner.error().message,
               {}});
   }
-  return client_->impl()->perform(Result<AskForce>(AskForce{
-      std::make_shared<const std::string>(name), *owner, client_->impl()->options().max_lease}));
+  return client_->impl()->perform(
+      Result<AskForce>(AskForce{std::make_shared<const std::string>(name), *owner,
+                                client_->impl()->options().max_lease, report->quorum}));
 }
 
 }  // namespace redlock

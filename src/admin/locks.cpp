@@ -15,6 +15,7 @@
 #include "client/client_impl.hpp"
 #include "client/options_check.hpp"
 #include "client/sentence.hpp"
+#include "engine/quorum.hpp"
 #include "wire/holder_text.hpp"
 #include "wire/key_layout.hpp"
 
@@ -131,6 +132,9 @@ void judge(LockReport& report) {
     if (node.free()) ++free;
     if (!node.answered()) ++silent;
   }
+  // A list without all members: the others, as many at most as have this quorum, say nothing.
+  const auto nodes = static_cast<std::uint32_t>(report.nodes.size());
+  if (report.quorum > engine::quorum_of(nodes)) silent += 2 * report.quorum - 1 - nodes;
   if (report.nodes_of_owner >= report.quorum) {
     report.verdict = Verdict::held;
   } else if (free >= report.quorum) {

@@ -125,5 +125,37 @@ TEST_CASE("a client goes on with all members, whatever number its list has") {
   }
 }
 
+TEST_CASE("a client with all slots in use goes on with the node that takes a member's place") {
+  std::vector<Member> members;
+  for (std::uint32_t node = 0; node < NodeSet::max_nodes; ++node) {
+    members.push_back({std::to_string(node), std::to_string(node)});
+  }
+  Resized rig(members);
+  members.back() = {"new", "elsewhere"};
+  for (NodeIndex node = 0; node <= NodeSet::max_nodes / 2; ++node) rig.tell(node, members);
+  CHECK(rig.moves == Moves{{NodeSet::max_nodes - 1, "elsewhere"}});
+}
+
+TEST_CASE("more members than slots, which one node names, cost its vote alone") {
+  Resized rig(three);
+  std::vector<Member> many = three;
+  while (many.size() < 14) many.push_back({std::to_string(many.size()), "elsewhere"});
+  rig.tell(0, many);
+  const RequestId request = rig.acquire();
+  rig.answer(0, Granted{Token{1} << 52});
+  rig.answer({1, 2}, Granted{8});
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
+TEST_CASE("a lease is taken up by a quorum of former members, of whom one is told of later ones") {
+  Resized rig(three);
+  rig.tell(0, four);
+  const RequestId request = rig.attach({}, 7, 30s);
+  rig.answer(0, Free{});
+  CHECK_FALSE(rig.ended(request));
+  rig.answer({1, 2}, Held{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
 }  // namespace
 }  // namespace redlock::engine::test

@@ -295,7 +295,7 @@ void HeldLease::update_validity(Instant now, Outbox& out) {
   const Instant valid_until = confirmed_until();
   if (valid_until == Instant::min()) {
     // A grant being taken up may still find its quorum; a lease without one is over.
-    const bool hopeless = nodes_.can_be_ours() < electorate_->quorum();
+    const bool hopeless = !electorate_->is_quorum(nodes_.can_be_ours());
     if (!rules::is_over(nodes_.may_hold().size(), electorate_->quorum())) return;
     if (!attaching_ || hopeless) lose(forced_ ? LossReason::forced : LossReason::taken, out);
     return;

@@ -114,11 +114,16 @@ Instant NodeGrants::valid_until(const Majorities& majorities) const {
   return majorities.best(ours(), of_quorum);
 }
 
-std::uint32_t NodeGrants::can_be_ours() const {
-  return static_cast<std::uint32_t>(std::ranges::count_if(all(), [](const NodeGrant& node) {
-    return node.possession != Possession::healing && node.possession != Possession::not_ours &&
-           node.possession != Possession::shared;
-  }));
+NodeSet NodeGrants::can_be_ours() const {
+  NodeSet set;
+  for (NodeIndex node = 0; node < size(); ++node) {
+    const Possession possession = (*this)[node].possession;
+    if (possession != Possession::healing && possession != Possession::not_ours &&
+        possession != Possession::shared) {
+      set.insert(node);
+    }
+  }
+  return set;
 }
 
 NodeSet NodeGrants::trusted(Instant now) const {

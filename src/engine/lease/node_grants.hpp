@@ -109,7 +109,7 @@ class NodeGrants {
   /// else. Instant::min() if fewer than a quorum are ours.
   [[nodiscard]] Instant valid_until(const Majorities& majorities) const;
   /// Nodes that are ours or may be, without those that are only being healed.
-  [[nodiscard]] std::uint32_t can_be_ours() const;
+  [[nodiscard]] NodeSet can_be_ours() const;
   /// Nodes that may still run the acquire, and have not answered it.
   [[nodiscard]] NodeSet asked() const { return in(Possession::asked); }
   /// Nodes that confirmed, and have denied nothing since.
