@@ -77,6 +77,12 @@ TEST_CASE_FIXTURE(Growing, "a change of the number that cannot be, or be finishe
                  "is no member of the set, whose members are " + fleet.uri(0)));
   CHECK(contains(exits_with(64, set_command(seed, {"set", "add", "unix:///nowhere"})).err,
                  "give an address of that kind"));
+  for (const std::string field :
+       {"id", "layout", "nodes", "max_lease_ms", "set", "epoch", "members"}) {
+    spares.run(0, {"HSET", "redlock:node", field, fleet.run(0, {"HGET", "redlock:node", field})});
+  }
+  CHECK(contains(exits_with(69, set_command(seed, {"set", "add", spares.uri(0)})).err,
+                 "it has the data of another member"));
   spares.kill(1);
   CHECK(contains(exits_with(69, set_command(seed, {"set", "add", spares.uri(1)})).err,
                  "no marker was changed: " + spares.uri(1)));
