@@ -58,6 +58,7 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
 
   void connect(NodeIndex place) override {
     const NodeIndex node = servers[place];
+    if (node == no_server) return;  // nothing answers
     Link& link = links[node];
     link.stream = network_.connect(self_, node);
     link.tried = scene_.now;
@@ -65,7 +66,6 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     scene_.at(scene_.now + connect_within, Event::What::connect_timeout, *link.stream);
   }
   void move(NodeIndex place, const wire::NodeAddress& address) override {
-    if (servers.size() <= place) servers.resize(place + 1, no_server);
     servers[place] = no_server;
     for (NodeIndex node = 0; node < links.size(); ++node) {
       if (address_of(node) == address.address) servers[place] = node;
@@ -77,7 +77,7 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     });
   }
   void disconnect(NodeIndex place, wire::Closing how) override {
-    if (place >= servers.size() || servers[place] == no_server) return;
+    if (servers[place] == no_server) return;
     Link& link = links[servers[place]];
     link.unwritten.clear();
     if (link.stream) network_.close(*std::exchange(link.stream, std::nullopt), how);
@@ -109,6 +109,7 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
   }
   void on_link_down(NodeIndex place, const engine::Unavailable& why) override {
     const NodeIndex node = servers[place];
+    if (node == no_server) return;
     scene_.note(3, self_, node, [&] {
       return fmt::format("client {} has no connection with node {}: {} {}", self_, node,
                          to_string(why.cause), why.detail);
@@ -307,6 +308,7 @@ void Clients::start(ClientIndex index) {
     address.address = address_of(node);
     address.password = plan.password;
   }
+  client.servers.resize(std::max(config.engine.nodes, config.engine.slots), no_server);
   // Half of the clients have a text about themselves, for people to read.
   if (index % 2 == 0) config.holder = wire::HolderText("host", index, "simulated");
   config.connect_timeout = connect_within;
