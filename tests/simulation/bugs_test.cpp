@@ -68,6 +68,7 @@ bool may_matter(std::string_view name, const Plan& plan) {
     case Bug::failed_call_stays_first:
       return plan.waits;
     case Bug::members_by_one_node:
+      return plan.lie == Lie::members;
     case Bug::resized_twice_at_once:
       return plan.spares > 0;
     case Bug::run_id_is_proof:

@@ -352,7 +352,7 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
 void Invariants::told_released(const Grant& grant, Released outcome) const {
   const auto what = [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); };
   require(outcome != Released::already_gone || grant.belief.may_have_had() <= members_ / 2 ||
-              nodes_.size() != members_,
+              nodes_.size() != members_ || !judged_.first_counts,
           "a lock that a quorum may have had is not said to be gone", what);
   const auto forgot = [](const SimNode& node) { return !node.forgot.empty(); };
   require(outcome != Released::released || grant.belief.removed() > members_ / 2 ||
@@ -474,7 +474,7 @@ void Invariants::check_no_quorum(Instant world, ClientId client, const Grant& gr
   if (static_cast<std::size_t>(granted) > members_ / 2 && grant.settles) return;
   std::uint32_t voters = 0;
   std::uint32_t by_fence = 0;  // granted the lock, with a fence that the client takes for damaged
-  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+  for (std::uint32_t node = judged_.first_counts ? 0 : 1; node < nodes_.size(); ++node) {
     const engine::Ballot& ballot = decision.ballots[node];
     const WellSince since = well_since_(client, node);
     const bool well = since && *since < began;

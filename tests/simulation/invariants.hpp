@@ -42,8 +42,9 @@ struct Judged {
   bool exclusion = true;
   bool possession = true;
   bool clocks = true;
-  bool rules = true;    ///< not only what is promised but also how it is kept
-  bool clones = false;  ///< two processes may draw the same owner
+  bool rules = true;         ///< not only what is promised but also how it is kept
+  bool clones = false;       ///< two processes may draw the same owner
+  bool first_counts = true;  ///< otherwise no quorum has the first node
 };
 
 /// How calls that wait in order are judged; a member that is zero is not judged.

@@ -56,6 +56,7 @@ enum class Lie : std::uint8_t {
   forced,        ///< this owner was forced out
   foreign,       ///< a key of another type stands there
   any,           ///< one of these, at random
+  members,       ///< the set has later members, of which most do not exist
 };
 
 /// What a node server tells, while it runs a request.

@@ -215,6 +215,16 @@ void choose_false_run_id(Plan& plan) {
   if (plan.false_run_id && random.chance(500)) plan.between_faults = Duration::zero();
 }
 
+/// A node that an operator told of members whom nobody else was told of.
+void choose_false_members(Plan& plan) {
+  Random random(plan.seed ^ 0x3e3b);
+  const bool possible = plan.kind == WorldKind::orderly && plan.engine.nodes >= 3 &&
+                        plan.engine.quarantine && plan.lie == Lie::none &&
+                        plan.fence == FenceDamage::none && !plan.absurd_clock &&
+                        !plan.false_run_id && !plan.other_settings && plan.spares == 0;
+  if (possible && random.chance(100)) plan.lie = Lie::members;
+}
+
 /// Members are replaced while locks are held. Who reaches whom changes often, and leases are long
 /// beside what the operator does.
 void choose_replacements(Plan& plan) {
@@ -238,6 +248,7 @@ void choose_replacements(Plan& plan) {
   // In half of them few clients hold most of the time, with some nodes out of their reach.
   if (random.chance(500)) {
     plan.engine.nodes = 3;
+    plan.wakes.cut = std::min(plan.wakes.cut, plan.engine.nodes);
     plan.clients = 2;
     plan.users_per_client = 1;
     plan.owners_per_client = 0;
@@ -406,6 +417,7 @@ Plan plan_of(std::uint64_t seed) {
   choose_far_fences(plan);
   choose_false_run_id(plan);
   choose_replacements(plan);
+  choose_false_members(plan);
   return plan;
 }
 

@@ -21,7 +21,8 @@ Judged judged(const Plan& plan) {
           .possession = plan.judges_possession(),
           .clocks = plan.kind != WorldKind::wild_clocks,
           .rules = plan.judges_rules && plan.spares == 0,
-          .clones = plan.cloned};
+          .clones = plan.cloned,
+          .first_counts = plan.lie != Lie::members};
 }
 
 }  // namespace

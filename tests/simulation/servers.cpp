@@ -9,6 +9,8 @@
 namespace redlock::simulation {
 namespace {
 
+constexpr NodeIndex no_such_server = 60;  // and more of them
+
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char each : text) hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3U;
@@ -33,6 +35,11 @@ Servers::Servers(Scene& scene, Network& network)
   for (NodeIndex node = 0; node < scene.nodes.size(); ++node) {
     if (plan.engine.quarantine && node < plan.engine.nodes)
       set_marker(node, own_set, 1, first_members());
+    if (node == 0 && plan.lie == Lie::members) {
+      std::vector<NodeIndex> members(plan.engine.nodes, 0);
+      std::iota(members.begin() + 1, members.end(), no_such_server);
+      set_marker(node, own_set, 2, members);
+    }
     NodeServerHost& self = *this;
     servers_.emplace_back(scene.nodes[node].data,
                           NodeServer::Settings{.password = plan.password,
