@@ -544,6 +544,20 @@ TEST_CASE("a call that ends leaves every line at once") {
   }
 }
 
+TEST_CASE("a call that ends in line ended for the holder, whatever it had failed for before") {
+  Crowd rig;
+  auto what = in_order(60s);
+  what.deadline = Rig::start + 500ms;
+  const auto id = rig.acquire(what);
+  rig.answer({0, 1, 2, 3, 4}, down);
+  while (!rig.ended(id)) {
+    rig.advance(1ms);
+    rig.answer_acquires(Refused{30s});
+  }
+  CHECK(rig.failure(id) == Errc::timed_out);
+  CHECK(rig.ballot(id, 0).vote == Vote::refused);
+}
+
 TEST_CASE("a call that ends with a question under way leaves behind it") {
   Waiter rig;
   rig.refuse({0, 1, 2});

@@ -324,6 +324,8 @@ bool Acquisition::ask_due(Instant now) {
 }
 
 Failed Acquisition::time_is_over(const Attempt* under_way) const {
+  // A quorum refused it: others hold the lock, whatever earlier attempts failed for.
+  if (under_way != nullptr && rested_) return {Errc::timed_out, {}, under_way->ballots()};
   return schedule_.time_is_over(under_way != nullptr ? under_way->ballots()
                                                      : std::vector<Ballot>());
 }
