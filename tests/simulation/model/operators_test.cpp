@@ -142,10 +142,7 @@ class Model {
     }
   }
   void begin_by(const World& world, unsigned who, unsigned node, bool joins, Nodes seeds) {
-    Nodes stay = 0;
-    for (unsigned each = 0; each < most_nodes; ++each) {
-      if (has(seeds, each)) stay |= world.configurations[world.markers[each]].members;
-    }
+    Nodes stay = asked(world, seeds);
     const unsigned own = world.markers[node];
     bool is_listed = false;  // as the member that it is
     for (unsigned each = 0; joins && own != 0 && each < most_nodes; ++each) {
@@ -160,6 +157,19 @@ class Model {
       const auto answer = static_cast<Nodes>(some);
       if ((answer & ~stay) == 0) begin_with(world, who, node, joins, answer);
     }
+  }
+  /// Who the members are: as a majority of them say, or all that one of the seeds names.
+  [[nodiscard]] static Nodes asked(const World& world, Nodes seeds) {
+    Nodes all = 0;
+    std::array<unsigned, most_changes + 2> shown_by{};
+    unsigned agreed = 0;  // the latest that is
+    for (unsigned each = 0; each < most_nodes; ++each) {
+      const unsigned its = has(seeds, each) ? world.markers[each] : 0;
+      const Nodes members = world.configurations[its].members;
+      all |= members;
+      if (++shown_by[its] >= quorum(members) && its != 0) agreed = std::max(agreed, its);
+    }
+    return agreed != 0 ? world.configurations[agreed].members : all;
   }
   void begin_with(const World& world, unsigned who, unsigned node, bool joins, Nodes answer) {
     const auto members = [&](unsigned its) { return world.configurations[its].members; };
