@@ -56,7 +56,7 @@ struct WaitingCall {
   /// client said; those that have waited longer are served first. None if the node did not tell the
   /// time.
   std::optional<std::chrono::milliseconds> waited{};
-  /// A node cannot wake it; if too few others can, it asks again and again.
+  /// This node cannot wake it; if too few others can, it asks again and again.
   bool polls = false;
   bool has_turn = false;  ///< the node keeps the lock, which is free there, for this waiter
 };
@@ -118,7 +118,7 @@ struct LockReport {
   std::vector<NodeLock> nodes;         ///< all of them, in the order of the configuration
   /// The calls that wait on any node, in the order in which they are to get the lock. If a client
   /// has many calls for this name, only the first that waits is in the lines. A call whose process
-  /// was killed stays listed for 2.5 s.
+  /// was killed stays listed for 2.5 s at most.
   std::vector<WaitingCall> waiting{};
 };
 
@@ -346,7 +346,7 @@ enum class Adoption {
 /// As `redlock adopt` prints it: "written", "disagrees".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Adoption adoption) noexcept;
 
-/// What an operator knows of the leases that a member has confirmed which is to be replaced.
+/// What an operator knows of the leases confirmed by a member that is to be replaced.
 enum class OldLeases {
   may_live,  ///< nothing: it may be running, and confirm leases until it is replaced
   are_over,  ///< it is stopped for good, and has been for one longest lease
@@ -355,8 +355,9 @@ enum class OldLeases {
 struct NodeAdoption {
   std::string node;
   Adoption adoption = Adoption::failed;
-  Cause cause = Cause::none;  ///< why the adoption failed
-  std::string detail;         ///< in words, empty if there is nothing to add
+  Cause cause = Cause::none;         ///< why the adoption failed
+  std::string detail;                ///< in words, empty if there is nothing to add
+  std::chrono::milliseconds left{};  ///< until the same call can go on, if `waits` says when
 };
 
 /// A damaged counter that mend_fences() was to mend.
@@ -449,22 +450,23 @@ class REDLOCK_EXPORT Admin {
   /// nothing more to replace, whatever `from` is. Clients follow to no other scheme: `to` has to be
   /// redis://, rediss:// or unix:// as `from` is. Fails with invalid_argument, doing nothing, if
   /// neither is a member, or `from` answers as one although its leases are said to be over; with
-  /// no_quorum, doing nothing, if too few let this user read their counters, or if `to` has a
-  /// marker of former days that cannot be deleted. Asks as adopt() does.
+  /// no_quorum, doing nothing, if too few let this user read their counters, or if `to` has the
+  /// marker of an earlier membership, which cannot be deleted. Asks as adopt() does.
   [[nodiscard]] Result<std::vector<NodeAdoption>> replace(
       std::string_view from, std::string_view to, OldLeases leases = OldLeases::may_live) const;
 
-  /// Makes the node one more member, or a member none any more, while locks are held. The client's
+  /// Makes a node one more member, or ends a node's membership, while locks are held. The client's
   /// list has some members, any of them, or all. The markers of the members name the new ones from
   /// then on, under the next epoch; clients that run follow by themselves (as far as they have
   /// room: one begins with room for seven nodes, or two more than it was given), and no lease is
   /// lost by it. A new member is given the fences of the others, and counts at once: where one
   /// joins or leaves, every two quorums of before and after share a node. Two such changes one
   /// after the other would not, so the second is refused (`waits`) until every lease from before
-  /// the first is over. A member that leaves may be dead; it is not told. An interrupted call is
-  /// finished by the same one, or undone by the other. Fails with no_quorum, doing nothing, if the
-  /// members of then would be no quorum, or if another change was interrupted; with
-  /// invalid_argument for an address that is none. Asks as adopt() does, and each member once more.
+  /// the first is over. A member that leaves may be dead; it is not told. Every other member has to
+  /// answer. An interrupted call is finished by the same one, or undone by the other. Fails with
+  /// no_quorum, doing nothing, if those that are left would be no quorum, or if another change was
+  /// interrupted; with invalid_argument for an address that is none. Asks as adopt() does, and each
+  /// member once more.
   [[nodiscard]] Result<std::vector<NodeAdoption>> add(std::string_view node) const;
   [[nodiscard]] Result<std::vector<NodeAdoption>> remove(std::string_view node) const;
 

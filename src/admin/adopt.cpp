@@ -54,6 +54,7 @@ class Joining final : Adopting {
     const bool is_new = std::ranges::none_of(
         markers_, [](const auto& marker) { return marker && !marker->set_name.empty(); });
     if (!move_.to.empty()) {
+      if (auto done = joins_no_second_set(); !done) return tl::make_unexpected(done.error());
       if (const auto node = that_shows_another_number()) {
         return refused(nodes_[*node].label + ": its marker names " +
                        std::to_string(markers_[*node]->configuration().members.size()) +
@@ -132,7 +133,7 @@ class Joining final : Adopting {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (accepted(node) && is_member(node)) commands[node] = as_member(node, *its);
     }
-    if (auto done = see_fences(commands, query_.quorum() + 1); !done) return done;
+    if (auto done = see_fences(commands, query_.quorum()); !done) return done;
     if (auto done = write(commands, *its); !done) return done;
     const auto with_it = std::ranges::count_if(adoptions_, [](const NodeAdoption& node) {
       return node.cause == Cause::none &&
@@ -146,7 +147,7 @@ class Joining final : Adopting {
       if (!agreed) {
         unconfirmed(node, not_agreed);
       } else if (nodes_[node].address == move_.to) {
-        if (auto done = admit(node, query_.quorum() + 1); !done) return done;
+        if (auto done = admit(node, query_.quorum()); !done) return done;
       }
       const auto found = adoptions_[node].adoption;
       if (found != Adoption::unconfirmed && found != Adoption::waits) {
@@ -400,6 +401,24 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   auto query = admin::NodeQuery::inspecting(*client->impl());
   if (!query) return tl::make_unexpected(query.error());
   return admin::Joining(*query, {}, {old_one->address, new_one->address, leases}).run();
+}
+
+const char* to_string(Adoption adoption) noexcept {
+  switch (adoption) {
+    case Adoption::written:
+      return "written";
+    case Adoption::already_there:
+      return "already_there";
+    case Adoption::disagrees:
+      return "disagrees";
+    case Adoption::unconfirmed:
+      return "unconfirmed";
+    case Adoption::waits:
+      return "waits";
+    case Adoption::failed:
+      return "failed";
+  }
+  return "unknown";
 }
 
 }  // namespace redlock

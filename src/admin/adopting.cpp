@@ -21,7 +21,7 @@ constexpr auto* without_fences =
     "it takes its place when it has the fences of the others, and too few could be read, or it "
     "refused; give the same command again";
 constexpr auto* until_leases_are_over =
-    "it takes its place when every lease that the former member may have confirmed is over: a "
+    "it takes its place when every lease is over that may have been confirmed in it before: a "
     "client gives it its marker when it has run for one longest lease from now on";
 constexpr auto* beside = "another adoption has changed its marker at the same time; run it again";
 constexpr auto* not_any_more =
@@ -118,19 +118,19 @@ tl::unexpected<Error> Adopting::no_member(const SetConfiguration& its) const {
                                    {}});
 }
 
-Result<void> Adopting::see_fences(const OfNodes& commands, std::uint32_t enough) {
+Result<void> Adopting::see_fences(const OfNodes& commands, std::uint32_t quorum) {
   if (move_.to.empty() || std::ranges::all_of(commands, &std::vector<QueryCommand>::empty)) {
     return {};
   }
   const auto fences = read_fences(query_, healths());
   if (!fences) return tl::make_unexpected(fences.error());
   const std::size_t to = new_node();
-  if (can_be_carried(*fences, to, enough)) return {};
+  if (can_be_carried(*fences, to, quorum + 1)) return {};
   return too_few_fences(nodes_[to].label + " and of a quorum of the others");
 }
 
-Result<void> Adopting::admit(std::size_t node, std::uint32_t enough) {
-  const auto carried = carry_fences(query_, healths(), node, enough);
+Result<void> Adopting::admit(std::size_t node, std::uint32_t quorum) {
+  const auto carried = carry_fences(query_, healths(), node, quorum + 1, quorum);
   if (!carried) return tl::make_unexpected(carried.error());
   if (!*carried) {
     unconfirmed(node, without_fences);
@@ -155,6 +155,19 @@ std::uint64_t Adopting::next_epoch() const {
   net::KernelRandom random;
   constexpr std::uint64_t most_skipped = 1'000'000;
   return last_epoch() + 1 + random.next() % most_skipped;
+}
+
+Result<void> Adopting::joins_no_second_set() const {
+  const std::size_t node = new_node();
+  if (node == nodes_.size() || !is_member(node)) return {};
+  std::optional<std::string> another;
+  for (std::size_t other = 0; other < nodes_.size(); ++other) {
+    if (other == node || !is_member(other)) continue;
+    if (markers_[other]->set_name == markers_[node]->set_name) return {};
+    another = markers_[other]->set_name;
+  }
+  if (!another) return {};
+  return refused(move_.to + ": " + client::another_set(markers_[node]->set_name, another));
 }
 
 Result<void> Adopting::clear_new_member(const SetConfiguration& its) {
@@ -225,6 +238,7 @@ void Adopting::read(std::size_t node, const wire::Answer& answer, const std::str
   if (trouble.cause != Cause::none) return fail(node, trouble.cause, trouble.detail);
   if (const auto left = wire::stays_for(answer)) {
     adoption.adoption = Adoption::waits;
+    adoption.left = *left;
     adoption.detail =
         "the number of members was changed a moment ago, and can be changed again in " +
         std::to_string(std::chrono::ceil<std::chrono::seconds>(*left).count()) +

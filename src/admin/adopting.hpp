@@ -48,7 +48,6 @@ struct MemberMove {
 [[nodiscard]] std::string new_id();
 
 /// One adoption, or change of the members.
-
 class Adopting {
  protected:
   using OfNodes = std::vector<std::vector<QueryCommand>>;
@@ -71,19 +70,22 @@ class Adopting {
     return tl::make_unexpected(Error{Errc::no_quorum, "no marker was changed: " + why, {}});
   }
   /// A replacement is not begun by whom the nodes do not let finish it.
-  Result<void> see_fences(const OfNodes& commands, std::uint32_t enough);
+  Result<void> see_fences(const OfNodes& commands, std::uint32_t quorum);
   static Result<void> too_few_fences(const std::string& whose) {
     return refused("the fences of " + whose +
                    " are to be read, and too few nodes answer or let this user; start them, or "
                    "take the user redlock-admin");
   }
-  /// A node that has just been made a member. `enough`: of so many nodes the fences are to be read,
-  /// its own among them, so that one knows each token.
-  Result<void> admit(std::size_t node, std::uint32_t enough);
+  /// A node that has just been made a member. The fences of so many others are to be read, which is
+  /// a quorum of theirs, so that one knows each token.
+  Result<void> admit(std::size_t node, std::uint32_t quorum);
   [[nodiscard]] std::uint64_t last_epoch() const;
   /// One that no other configuration has: a node that cannot be asked, or is being replaced, may
   /// name members that an interrupted replacement told it, and messages name the epoch alone.
   [[nodiscard]] std::uint64_t next_epoch() const;
+  /// Refuses a node that is a member elsewhere: told of it, the members would have it in a place in
+  /// which it never votes.
+  [[nodiscard]] Result<void> joins_no_second_set() const;
   /// The new member may have been one before. With a marker it would vote at once, also while
   /// leases live that the members of today confirmed without it.
   Result<void> clear_new_member(const SetConfiguration& its);

@@ -186,9 +186,9 @@ class Stripe {
   std::vector<bool> remembers_;
 };
 
-/// For each stripe the largest of these fences that a clock or a quorum explains.
+/// For each stripe the largest of these fences that a clock, or so many nodes, explain.
 std::map<std::uint32_t, Token> largest_fences(const std::vector<NodeFences>& fences,
-                                              std::size_t but, std::uint32_t quorum) {
+                                              std::size_t but, std::uint32_t explain) {
   std::map<std::uint32_t, std::vector<Token>> known;
   for (std::size_t node = 0; node < fences.size(); ++node) {
     if (node == but || !fences[node]) continue;
@@ -202,8 +202,8 @@ std::map<std::uint32_t, Token> largest_fences(const std::vector<NodeFences>& fen
   std::map<std::uint32_t, Token> largest;
   for (auto& [stripe, tokens] : known) {
     std::ranges::sort(tokens, std::greater());
-    const Token by_quorum = tokens.size() < quorum ? 0 : tokens[quorum - 1];
-    const Token ceiling = engine::rules::ceiling_above(std::max(clock, by_quorum));
+    const Token by_many = tokens.size() < explain ? 0 : tokens[explain - 1];
+    const Token ceiling = engine::rules::ceiling_above(std::max(clock, by_many));
     const auto sound = std::ranges::find_if(tokens, [=](Token token) { return token <= ceiling; });
     if (sound != tokens.end()) largest[stripe] = *sound;
   }
@@ -219,13 +219,12 @@ bool can_be_carried(const std::vector<NodeFences>& fences, std::size_t to, std::
 }
 
 Result<bool> carry_fences(NodeQuery& query, const std::vector<NodeHealth>& nodes, std::size_t to,
-                          std::uint32_t enough) {
+                          std::uint32_t enough, std::uint32_t explain) {
   const auto fences = read_fences(query, nodes);
   if (!fences) return tl::make_unexpected(fences.error());
   if (!can_be_carried(*fences, to, enough)) return false;
   const auto& there = (*fences)[to];
-  const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(nodes.size()));
-  auto left = largest_fences(*fences, to, quorum);
+  auto left = largest_fences(*fences, to, explain);
   while (!left.empty()) {
     std::vector<std::vector<QueryCommand>> commands(nodes.size());
     while (!left.empty() && commands[to].size() < fences_per_round) {

@@ -36,8 +36,10 @@ void compare_fences(std::vector<NodeHealth>& nodes, const std::vector<NodeFences
 
 /// Raises the fences of a node to those of the others, when members change: a later quorum with it
 /// may have no node that knows the newest token of a former one. A fence that no grant explains is
-/// not carried. False if they cannot be carried, or the node refused.
+/// not carried: one so far ahead of the clocks that fewer than `explain` others have reached it.
+/// False if they cannot be carried, or the node refused.
 [[nodiscard]] Result<bool> carry_fences(NodeQuery& query, const std::vector<NodeHealth>& nodes,
-                                        std::size_t to, std::uint32_t enough);
+                                        std::size_t to, std::uint32_t enough,
+                                        std::uint32_t explain);
 
 }  // namespace redlock::admin

@@ -39,38 +39,6 @@ Result<std::vector<wire::NodeMarker>> markers_of(const Client& client,
   return markers;
 }
 
-MarkedSet set_of(const wire::NodeMarker& marker) {
-  const auto configuration = marker.configuration();
-  MarkedSet set{configuration.members.size(), {}, configuration.set, configuration.epoch, {}};
-  set.max_lease =
-      std::chrono::milliseconds(admin::number_of(wire::Value{marker.max_lease_ms}).value_or(0));
-  for (const auto& member : configuration.members) set.members.push_back(member.address);
-  return set;
-}
-
-/// The set that more than so many of these markers name alike, in its latest epoch.
-std::optional<MarkedSet> set_shown(const std::vector<wire::NodeMarker>& markers, std::size_t more) {
-  std::optional<MarkedSet> latest;
-  for (const auto& marker : markers) {
-    auto set = set_of(marker);
-    const auto alike = std::ranges::count_if(
-        markers, [&](const wire::NodeMarker& other) { return set_of(other) == set; });
-    const bool counts = static_cast<std::size_t>(alike) > more;
-    if (counts && (!latest || set.epoch > latest->epoch)) latest = std::move(set);
-  }
-  return latest;
-}
-
-/// The latest set that a majority of its members show alike.
-std::optional<MarkedSet> agreed_set(const std::vector<wire::NodeMarker>& markers) {
-  std::optional<MarkedSet> latest;
-  for (const auto& marker : markers) {
-    const auto set = set_shown(markers, set_of(marker).nodes / 2);
-    if (set && (!latest || set->epoch > latest->epoch)) latest = set;
-  }
-  return latest;
-}
-
 tl::unexpected<Error> not_found(std::string sentence) {
   return tl::make_unexpected(Error{Errc::no_quorum, std::move(sentence), {}});
 }
@@ -80,7 +48,7 @@ tl::unexpected<Error> not_found(std::string sentence) {
 Result<std::optional<MarkedSet>> Admin::marked_set() const {
   const auto markers = markers_of(*client_);
   if (!markers) return tl::make_unexpected(markers.error());
-  return set_shown(*markers, markers->size() / 2);
+  return admin::set_shown(*markers, markers->size() / 2);
 }
 
 Result<ClientOptions> find_set(ClientOptions seeds) {
@@ -91,8 +59,8 @@ Result<ClientOptions> find_set(ClientOptions seeds) {
     std::vector<std::string> asked;
     const auto markers = markers_of(*client, &asked);
     if (!markers) return tl::make_unexpected(markers.error());
-    const auto agreed = agreed_set(*markers);
-    const auto set = agreed ? agreed : set_shown(*markers, 0);
+    const auto agreed = admin::agreed_set(*markers);
+    const auto set = agreed ? agreed : admin::set_shown(*markers, 0);
     if (!set) {
       return not_found(
           "none of the nodes that answer is a member of a set: start them, run redlock "

@@ -96,4 +96,30 @@ Result<ForcedRelease> Admin::force_release(std::string_view name) const {
                                 client_->impl()->options().max_lease, report->quorum}));
 }
 
+const char* to_string(Forced outcome) noexcept {
+  switch (outcome) {
+    case Forced::released:
+      return "released";
+    case Forced::nothing_held:
+      return "nothing_held";
+    case Forced::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+const char* to_string(ForcedHere what) noexcept {
+  switch (what) {
+    case ForcedHere::removed:
+      return "removed";
+    case ForcedHere::not_held:
+      return "not_held";
+    case ForcedHere::not_told:
+      return "not_told";
+    case ForcedHere::unreachable:
+      return "unreachable";
+  }
+  return "unknown";
+}
+
 }  // namespace redlock

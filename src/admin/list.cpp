@@ -182,4 +182,18 @@ Result<LockList> Admin::list(std::string_view pattern, std::size_t limit) const 
                            [&](admin::NodeQuery& query) { return list_by(query, pattern, limit); });
 }
 
+const char* to_string(ListedAs kind) noexcept {
+  switch (kind) {
+    case ListedAs::lock:
+      return "lock";
+    case ListedAs::several_owners:
+      return "several_owners";
+    case ListedAs::foreign_type:
+      return "foreign_type";
+    case ListedAs::unread:
+      return "unread";
+  }
+  return "unknown";
+}
+
 }  // namespace redlock

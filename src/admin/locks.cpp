@@ -167,4 +167,18 @@ Result<LockReport> Admin::inspect(std::string_view name,
   });
 }
 
+const char* to_string(Verdict verdict) noexcept {
+  switch (verdict) {
+    case Verdict::held:
+      return "held";
+    case Verdict::free:
+      return "free";
+    case Verdict::no_majority:
+      return "no_majority";
+    case Verdict::unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
 }  // namespace redlock

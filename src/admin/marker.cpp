@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "admin/marker.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
 #include "client/sentence.hpp"
 #include "wire/key_layout.hpp"
 
@@ -38,6 +43,42 @@ Result<std::vector<std::optional<wire::NodeMarker>>> ask_markers(NodeQuery& quer
     markers.push_back(read_marker((*answers)[node].answers[0], query.nodes()[node]));
   }
   return markers;
+}
+
+MarkedSet set_of(const wire::NodeMarker& marker) {
+  const auto configuration = marker.configuration();
+  MarkedSet set{configuration.members.size(), {}, configuration.set, configuration.epoch, {}};
+  set.max_lease =
+      std::chrono::milliseconds(number_of(wire::Value{marker.max_lease_ms}).value_or(0));
+  for (const auto& member : configuration.members) set.members.push_back(member.address);
+  return set;
+}
+
+namespace {
+
+/// The latest set that more of these markers name alike than it takes.
+template <typename MoreThan>
+std::optional<MarkedSet> latest_set(const std::vector<wire::NodeMarker>& markers,
+                                    MoreThan more_than) {
+  std::optional<MarkedSet> latest;
+  for (const auto& marker : markers) {
+    auto set = set_of(marker);
+    const auto alike = std::ranges::count_if(
+        markers, [&](const wire::NodeMarker& other) { return set_of(other) == set; });
+    const bool counts = static_cast<std::size_t>(alike) > more_than(set);
+    if (counts && (!latest || set.epoch > latest->epoch)) latest = std::move(set);
+  }
+  return latest;
+}
+
+}  // namespace
+
+std::optional<MarkedSet> set_shown(const std::vector<wire::NodeMarker>& markers, std::size_t more) {
+  return latest_set(markers, [more](const MarkedSet&) { return more; });
+}
+
+std::optional<MarkedSet> agreed_set(const std::vector<wire::NodeMarker>& markers) {
+  return latest_set(markers, [](const MarkedSet& set) { return set.nodes / 2; });
 }
 
 }  // namespace redlock::admin

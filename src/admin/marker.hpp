@@ -2,6 +2,7 @@
 // Reading a node's marker, for its examination and for adoption.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,15 @@ namespace redlock::admin {
 
 /// Of each node of the query the marker that it shows now; nothing if it has none, or is silent.
 [[nodiscard]] Result<std::vector<std::optional<wire::NodeMarker>>> ask_markers(NodeQuery& query);
+
+[[nodiscard]] MarkedSet set_of(const wire::NodeMarker& marker);
+
+/// The set that more than so many of these markers name alike, in its latest epoch.
+[[nodiscard]] std::optional<MarkedSet> set_shown(const std::vector<wire::NodeMarker>& markers,
+                                                 std::size_t more);
+
+/// The latest set that a majority of its members show alike.
+[[nodiscard]] std::optional<MarkedSet> agreed_set(const std::vector<wire::NodeMarker>& markers);
 
 [[nodiscard]] wire::NodeMarker as_written(const Marker& marker);
 

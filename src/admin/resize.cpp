@@ -27,6 +27,9 @@ constexpr auto* without_marker =
     ": it is named as a member, and has no marker: another change was interrupted, which is to be "
     "finished with the same redlock set command, or undone, first; or it has lost its data, and "
     "has to be a member again first (redlock doctor)";
+constexpr auto* two_changes =
+    "two changes were begun at once, and neither can be finished like this; the way out is in "
+    "docs/operations.md, \"More nodes, or fewer\"";
 constexpr auto* other_nodes =
     "the members changed while they were asked; give the same command again";
 constexpr auto* told_in_turn =
@@ -58,7 +61,7 @@ class Resize final : Adopting {
       if (accepted(node) && is_member(node)) commands[node] = as_member(node, *target);
     }
     may_have_voted_ = may_have_voted_ || told() >= quorum;
-    if (auto done = see_fences(commands, quorum + 1); !done) return done;
+    if (auto done = see_fences(commands, quorum); !done) return done;
     if (auto done = carry_all(); !done) return done;
     if (auto done = tell_in_turn(commands, *target); !done) return done;
     const bool agreed = told() >= quorum;
@@ -96,17 +99,14 @@ class Resize final : Adopting {
       if (its.has(markers_[node]->id) && !is_listed(node)) {
         return refused(move_.to + ": it has the data of another member; start it empty");
       }
-      if (its.set == markers_[node]->set_name) continue;
-      return refused(move_.to + ": " +
-                     client::another_set(markers_[node]->set_name, markers_[other]->set_name));
     }
-    return {};
+    return joins_no_second_set();
   }
 
   Result<void> add_new_member(const SetConfiguration& target) {
     const std::size_t node = new_node();
     if (is_member(node)) return {};
-    if (auto done = admit(node, engine::quorum_of(former_size_) + 1); !done) return done;
+    if (auto done = admit(node, engine::quorum_of(former_size_)); !done) return done;
     const auto found = adoptions_[node].adoption;
     if (found == Adoption::unconfirmed || found == Adoption::waits) return {};
     OfNodes commands(nodes_.size());
@@ -169,48 +169,69 @@ class Resize final : Adopting {
   /// after this change shares a node with them only if a quorum of today know it.
   Result<void> carry_all() {
     const auto all = static_cast<std::uint32_t>(nodes_.size());
+    const std::uint32_t asked = move_.to.empty() ? all : all - 1;
+    // So many of these are of each quorum of the former members; one alone explains nothing.
+    const auto explain =
+        std::max<std::uint32_t>(2, engine::quorum_of(former_size_) + asked - former_size_);
     for (std::size_t node = 0; begins_ && node < nodes_.size(); ++node) {
       if (nodes_[node].address == move_.to) continue;
-      const auto carried = carry_fences(query_, healths(), node, all);
+      const auto carried = carry_fences(query_, healths(), node, all, explain);
       if (!carried) return tl::make_unexpected(carried.error());
       if (!*carried) return too_few_fences(nodes_[node].label + " and of all others that stay");
     }
     return {};
   }
 
+  /// Who shows a list of members.
+  struct Shown {
+    SetConfiguration list;  // in its latest epoch
+    std::string by{};       // one of these nodes
+  };
+
   /// The members with one more or less: as an interrupted call began to tell them, or those that
   /// all who stay show, changed. One who does not answer may have been told of another change: two
   /// that are made at once would leave quorums that share no node.
   Result<SetConfiguration> resized() {
-    std::vector<SetConfiguration> shown;  // each list of members once, in its latest epoch
+    std::vector<Shown> shown;  // each list once
+    std::string why_not;       // the first reason
+    const auto keeps = [&](std::size_t node, const std::string& from) {
+      if (why_not.empty()) why_not = nodes_[node].label + from;
+    };
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (nodes_[node].address == move_.to && !is_listed(node)) continue;
       if (!accepted(node)) {
-        return refused(nodes_[node].label + ": " + adoptions_[node].detail + all_who_stay);
+        keeps(node, ": " + adoptions_[node].detail + all_who_stay);
+        continue;
       }
-      if (!is_member(node)) return refused(nodes_[node].label + without_marker);
+      if (!is_member(node)) {
+        keeps(node, without_marker);
+        continue;
+      }
       auto its = markers_[node]->configuration();
-      if (!shown.empty() && shown.front().set != its.set) {
-        return refused(nodes_[node].label + ": " + client::another_set(its.set, shown.front().set));
+      if (!shown.empty() && shown.front().list.set != its.set) {
+        keeps(node, ": " + client::another_set(its.set, shown.front().list.set));
+        continue;
       }
-      const auto same = std::ranges::find(shown, its.members, &SetConfiguration::members);
+      const auto same = std::ranges::find(shown, its.members,
+                                          [](const Shown& each) { return each.list.members; });
       if (same == shown.end()) {
-        shown.push_back(std::move(its));
+        shown.push_back({std::move(its), nodes_[node].label});
       } else {
-        same->epoch = std::max(same->epoch, its.epoch);
+        same->list.epoch = std::max(same->list.epoch, its.epoch);
       }
     }
+    if (shown.size() > 2) return refused(in_words(shown) + two_changes);
+    if (!why_not.empty()) return refused(why_not);
     if (shown.empty()) return refused("no node that answers is a member of a set");
-    std::ranges::sort(shown, {}, [this](const auto& each) { return move_.is_done_in(each); });
-    const SetConfiguration& last = shown.back();
+    std::ranges::sort(shown, {}, [this](const Shown& each) { return move_.is_done_in(each.list); });
+    const SetConfiguration& last = shown.back().list;
     const bool is_done = move_.is_done_in(last);
-    if (shown.size() > 2) return refused(other_change);
-    if (shown.size() == 2 && !(is_done && is_changed(shown.front(), last))) {
-      return refused(other_change);
+    if (shown.size() == 2 && !(is_done && is_changed(shown.front().list, last))) {
+      return refused(in_words(shown) + other_change);
     }
     if (shown.size() == 1 && is_done && move_.to.empty()) return no_member(last);
     begins_ = !is_done;
-    may_have_voted_ = is_done && last.epoch < shown.front().epoch;  // before this was undone
+    may_have_voted_ = is_done && last.epoch < shown.front().list.epoch;  // before this was undone
     SetConfiguration target = is_done ? last : changed(last);
     if (!is_done || target.epoch < last_epoch()) target.epoch = next_epoch();
     for (const Member& member : target.members) {
@@ -218,6 +239,17 @@ class Resize final : Adopting {
       if (same == nodes_.end()) return refused(other_nodes);
     }
     return shown.size() == 1 && is_done ? Result<SetConfiguration>(target) : has_quorum(target);
+  }
+
+  /// "a names a b c; b names a b c d; "
+  static std::string in_words(const std::vector<Shown>& shown) {
+    std::string sentence;
+    for (const Shown& each : shown) {
+      sentence += each.by + " names";
+      for (const Member& member : each.list.members) sentence += " " + member.address;
+      sentence += "; ";
+    }
+    return sentence;
   }
 
   /// Programs that run follow when a quorum of the former members name the new ones.
@@ -235,23 +267,36 @@ class Resize final : Adopting {
   bool begins_ = false;            // otherwise the change is finished, or undone
 };
 
-/// The members that the nodes of the client's list name.
+/// The members of the set: as a majority of them say, or, if a change was interrupted in the
+/// middle, all that one of the nodes of the client's list names.
 Result<std::vector<wire::NodeAddress>> members_named(const Client& client) {
   auto query = NodeQuery::inspecting(*client.impl());
   if (!query) return tl::make_unexpected(query.error());
-  const auto markers = ask_markers(*query);
-  if (!markers) return tl::make_unexpected(markers.error());
-  std::vector<wire::NodeAddress> nodes;
-  for (std::size_t node = 0; node < markers->size(); ++node) {
-    const auto& marker = (*markers)[node];
+  const auto shown = ask_markers(*query);
+  if (!shown) return tl::make_unexpected(shown.error());
+  std::vector<wire::NodeMarker> markers;
+  for (std::size_t node = 0; node < shown->size(); ++node) {
+    const auto& marker = (*shown)[node];
     const wire::SetTerms terms{.max_lease = query->options().max_lease};
     if (!marker || marker->set_name.empty()) continue;
     if (const auto how = marker->disagreement(terms)) {
       return tl::make_unexpected(
           Error{Errc::invalid_argument, query->nodes()[node].label + ": " + *how, {}});
     }
-    for (const auto& member : marker->configuration().members) {
-      const auto address = wire::moved_to(query->nodes().front(), member.address);
+    if (!markers.empty() && markers.front().set_name != marker->set_name) {
+      return tl::make_unexpected(
+          Error{Errc::no_quorum,
+                "no marker was changed: " + query->nodes()[node].label + ": " +
+                    client::another_set(marker->set_name, markers.front().set_name),
+                {}});
+    }
+    markers.push_back(*marker);
+  }
+  const auto agreed = agreed_set(markers);
+  std::vector<wire::NodeAddress> nodes;
+  for (const auto& marker : markers) {
+    for (const auto& member : agreed ? agreed->members : set_of(marker).members) {
+      const auto address = wire::moved_to(query->nodes().front(), member);
       const auto same = std::ranges::find(nodes, address.address, &wire::NodeAddress::address);
       if (same == nodes.end()) nodes.push_back(address);
     }

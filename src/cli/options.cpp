@@ -30,15 +30,16 @@ void add_ordering_option(CLI::App& app, std::optional<Ordering>& ordering) {
       ->option_text("HOW");
 }
 
-void add_duration_option(CLI::App& app, const std::string& option,
-                         std::optional<std::chrono::milliseconds>& value, Zero zero,
-                         Forever endless, const std::string& description) {
-  app.add_option_function<std::string>(
-         option,
-         [&value, option, zero, endless](const std::string& text) {
-           value = parse_duration(option, text, zero, endless);
-         },
-         description)
+CLI::Option* add_duration_option(CLI::App& app, const std::string& option,
+                                 std::optional<std::chrono::milliseconds>& value, Zero zero,
+                                 Forever endless, const std::string& description) {
+  return app
+      .add_option_function<std::string>(
+          option,
+          [&value, option, zero, endless](const std::string& text) {
+            value = parse_duration(option, text, zero, endless);
+          },
+          description)
       ->option_text("DUR");
 }
 

@@ -26,8 +26,8 @@ void add_label_option(CLI::App& app, std::string& label);
 void add_ordering_option(CLI::App& app, std::optional<Ordering>& ordering);
 
 /// An option that takes a duration; the value stays empty if it is not given.
-void add_duration_option(CLI::App& app, const std::string& option,
-                         std::optional<std::chrono::milliseconds>& value, Zero zero,
-                         Forever endless, const std::string& description);
+CLI::Option* add_duration_option(CLI::App& app, const std::string& option,
+                                 std::optional<std::chrono::milliseconds>& value, Zero zero,
+                                 Forever endless, const std::string& description);
 
 }  // namespace redlock::cli

@@ -47,11 +47,16 @@ TEST_CASE_FIXTURE(Growing, "a set grows and shrinks while a lock is held, and pr
              spares.run(1, {"EXISTS", "redlock:lock:{a}"}) == "1";
     });
   };
-  // A token that a quorum knows now.
-  for (const std::size_t node : {0UL, 1UL}) fleet.run(node, {"SET", "redlock:fence:7", "1000"});
+  // Tokens that a quorum knows now: one that the clock explains, and one that the quorum does.
+  const std::string ahead = "4000000000000000";
+  for (const std::size_t node : {0UL, 1UL}) {
+    fleet.run(node, {"MSET", "redlock:fence:7", "1000", "redlock:fence:8", ahead});
+  }
   const auto first = exits_with(0, set_command(seed, {"set", "add", spares.uri(0)}));
   CHECK(fleet.run(2, {"GET", "redlock:fence:7"}) == "1000");
   CHECK(spares.run(0, {"GET", "redlock:fence:7"}) == "1000");
+  CHECK(fleet.run(2, {"GET", "redlock:fence:8"}) == ahead);
+  CHECK(spares.run(0, {"GET", "redlock:fence:8"}) == ahead);
   CHECK(occurrences(first.out, "already_there") == 3);
   CHECK(occurrences(first.out, "written") == 1);
   const auto second = exits_with(0, set_command(seed, {"set", "add", spares.uri(1)}));
@@ -93,6 +98,36 @@ TEST_CASE_FIXTURE(Growing, "a change of the number that cannot be, or be finishe
   CHECK(members().size() == 3);
 }
 
+TEST_CASE_FIXTURE(Growing, "a node of another set gets no place, and nothing is changed") {
+  for (const std::size_t size : {1, 3}) {
+    Fleet others{{.nodes = size, .persistence = Persistence::always, .adopted = true}};
+    run_on_all(others, {"HSET", "redlock:node", "max_lease_ms", "1500"});
+    auto mixed = fleet.uris();
+    mixed.push_back(others.uri(0));
+    const auto added = exits_with(69, set_command(mixed, {"set", "add", spares.uri(0)}));
+    CHECK(contains(added.err, "it belongs to another set"));
+    for (const Arguments& change : {Arguments{"set", "add", others.uri(0)},
+                                    Arguments{"set", "replace", fleet.uri(2), others.uri(0)}}) {
+      const auto refused = set_command(fleet.uris(), change);
+      CAPTURE(refused.out);
+      CHECK(refused.status == 69);
+      CHECK(contains(refused.err, "it belongs to another set"));
+      CHECK(members() == fleet.uris());
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Growing, "a node that was a member has no say in a change of the number") {
+  exits_with(0, set_command(seed, {"set", "add", spares.uri(0)}));
+  exits_with(0, set_command(seed, {"set", "remove", fleet.uri(0)}));
+  const std::vector<std::string> members_of_today{fleet.uri(1), fleet.uri(2), spares.uri(0)};
+  CHECK(members() == members_of_today);
+  // It still names itself, and the list has it still.
+  const std::vector<std::string> listed{fleet.uri(0), fleet.uri(1), fleet.uri(2)};
+  exits_with(0, set_command(listed, {"set", "add", spares.uri(1)}));
+  CHECK(members().size() == 4);
+}
+
 TEST_CASE_FIXTURE(Growing, "an interrupted change of the number is finished, or undone") {
   const auto id = [&](std::size_t node) { return fleet.run(node, {"HGET", "redlock:node", "id"}); };
   fleet.run(0, {"HSET", "redlock:node", "nodes", "4", "epoch", "2", "members",
@@ -111,9 +146,34 @@ TEST_CASE_FIXTURE(Growing, "an interrupted change of the number is finished, or 
     CHECK(spares.run(0, {"EXISTS", "redlock:node"}) == "0");
   }
   SUBCASE("and no other is begun") {
-    CHECK(contains(exits_with(69, set_command(fleet.uris(), {"set", "add", spares.uri(1)})).err,
-                   "was interrupted"));
+    const auto refused = exits_with(69, set_command(fleet.uris(), {"set", "add", spares.uri(1)}));
+    CHECK(contains(refused.err, "was interrupted"));
+    CHECK(contains(refused.err, fleet.uri(1) + " names " + fleet.uri(0) + " " + fleet.uri(1) + " " +
+                                    fleet.uri(2) + ";"));
     CHECK(spares.run(1, {"EXISTS", "redlock:node"}) == "0");
+  }
+  SUBCASE("or is left alone, as the node that knows of it is removed by another one") {
+    fleet.run(1, {"HSET", "redlock:node", "nodes", "2", "epoch", "2", "members",
+                  id(1) + "=" + fleet.uri(1) + " " + id(2) + "=" + fleet.uri(2)});
+    const Arguments add{"set", "add", spares.uri(0)};
+    CHECK(contains(exits_with(69, set_command(fleet.uris(), add)).err,
+                   "two changes were begun at once"));
+    exits_with(0, set_command({fleet.uri(1), fleet.uri(2)}, {"set", "remove", fleet.uri(0)}));
+    CHECK(members() == std::vector<std::string>{fleet.uri(1), fleet.uri(2)});
+  }
+  SUBCASE("and one that was begun beside it ends by a replacement") {
+    const auto beside =
+        id(0) + "=" + fleet.uri(0) + " " + id(1) + "=" + fleet.uri(1) + " other=" + spares.uri(1);
+    fleet.run(1, {"HSET", "redlock:node", "epoch", "2", "members", beside});
+    const auto refused = exits_with(69, set_command(fleet.uris(), {"set", "add", spares.uri(0)}));
+    CHECK(contains(refused.err, "two changes were begun at once"));
+    Fleet fresh{{.nodes = 1, .persistence = Persistence::always}};
+    const auto replaced = set_command(fleet.uris(), {"set", "replace", fleet.uri(0), fresh.uri(0)});
+    CAPTURE(replaced.out + replaced.err);
+    CHECK(replaced.status == 0);
+    const auto shown = set_command(seed, {"doctor"});
+    CAPTURE(shown.out + shown.err);
+    CHECK(shown.status == 0);
   }
   const auto looked = set_command(seed, {"doctor"});
   CAPTURE(looked.out + looked.err);

@@ -149,25 +149,28 @@ class Replacing {
   void grow_replace_and_shrink() {
     for (const std::size_t node : {0U, 1U}) {
       fleets_[2].restart(node, cluster::Data::empty);
-      resize(&Admin::add, fleets_[2].uri(node));
+      resize(true, fleets_[2].uri(node));
     }
     for (int times = 2; times > 0; --times) replace(changes_++ % plan_.members);
-    for (const std::size_t node : {0U, 1U}) resize(&Admin::remove, fleets_[2].uri(node));
+    for (const std::size_t node : {0U, 1U}) resize(false, fleets_[2].uri(node));
     say("{} members again\n", whole_set().nodes.size());
   }
 
-  void resize(Result<std::vector<NodeAdoption>> (Admin::*change)(std::string_view) const,
-              const std::string& node) {
+  void resize(bool joins, const std::string& node) {
     board_.changing = true;
     Every ask(200ms, BootClock::now());
+    const auto changed = [&] {
+      const Client client = start_client(options());
+      return joins ? Admin(client).add(node) : Admin(client).remove(node);
+    };
     await(
         [&] {
           kill_if_due();
-          return ask.is_due() && is_done((Admin(start_client(options())).*change)(node));
+          return ask.is_due() && is_done(changed());
         },
         1min, "the number of members is never changed");
     board_.changing = false;
-    say("{} {} a member\n", node, change == &Admin::add ? "is" : "is no longer");
+    say("{} {} a member\n", node, joins ? "is" : "is no longer");
   }
 
   void replace_carelessly(std::size_t member) {

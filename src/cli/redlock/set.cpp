@@ -112,13 +112,15 @@ class ResizeSet {
       if (node == adoptions->end()) return show_adoptions(*adoptions, format_);
       if (BootClock::now() >= told) {
         say(node->node + ": " + node->detail);
-        told = BootClock::now() + std::chrono::seconds(10);
+        told = BootClock::now() + between_reports;
       }
-      std::this_thread::sleep_for(std::chrono::seconds(1));
+      std::this_thread::sleep_for(std::clamp<std::chrono::milliseconds>(
+          node->left, std::chrono::seconds(1), between_reports));
     }
   }
 
  private:
+  static constexpr std::chrono::seconds between_reports{10};
   NodeOptions nodes_;
   std::string node_;
   Format format_ = Format::table;
