@@ -310,9 +310,17 @@ TEST_CASE("a server listed by mistake in a member's place gets no marker and no 
 /// What a lock protects: who comes in beside another, or with an older token, is noted.
 class Room {
  public:
-  /// Takes the lock, visits, and leaves, until the room is closed.
-  void visit(const Client& client, std::atomic<int>& visits) {
-    while (!closed_) {
+  /// Somebody takes the lock, visits, and leaves, until the thread is destroyed: also by a
+  /// requirement that is not met.
+  [[nodiscard]] std::jthread visitor(const Client& client, std::atomic<int>& visits) {
+    return std::jthread(
+        [this, &client, &visits](const std::stop_token& end) { visit(client, visits, end); });
+  }
+  [[nodiscard]] int wrong() const { return wrong_; }
+
+ private:
+  void visit(const Client& client, std::atomic<int>& visits, const std::stop_token& end) {
+    while (!end.stop_requested()) {
       auto lease = client.lock("room").acquire({.wait = patience});
       if (!lease) continue;
       if (occupied_.exchange(true)) ++wrong_;
@@ -322,11 +330,7 @@ class Room {
       (void)lease->release();
     }
   }
-  void close() { closed_ = true; }
-  [[nodiscard]] int wrong() const { return wrong_; }
 
- private:
-  std::atomic<bool> closed_{false};
   std::atomic<bool> occupied_{false};
   std::atomic<std::uint64_t> last_token_{0};
   std::atomic<int> wrong_{0};
@@ -352,11 +356,11 @@ TEST_CASE("a node moves while clients of the old list and of the new one take on
   };
   {
     const Client old_one = start_client(old_list);
-    std::jthread visitor([&] { room.visit(old_one, visits_of_old); });
+    const auto visitor = room.visitor(old_one, visits_of_old);
     CHECK(more(visits_of_old));
     fleet.kill(2);  // for good, and before anybody sees the new one
     const Client new_one = start_client(new_list);
-    std::jthread newcomer([&] { room.visit(new_one, visits_of_new); });
+    const auto newcomer = room.visitor(new_one, visits_of_new);
     CHECK(more(visits_of_new));
     std::this_thread::sleep_for(6'100ms);  // what the old node granted is over
     CHECK(spare.run(0, {"EXISTS", "redlock:node"}) == "0");
@@ -370,7 +374,6 @@ TEST_CASE("a node moves while clients of the old list and of the new one take on
     CHECK(more(visits_of_old));
     CHECK(more(visits_of_new));
     CHECK_FALSE(is_locked_on(fleet, 2, "room"));
-    room.close();
   }
   CHECK(room.wrong() == 0);
   CHECK(kept.valid());
@@ -392,8 +395,8 @@ TEST_CASE("members are replaced one after the other while they run, and clients 
   {
     const Client one = start_client(options);
     const Client other = start_client(options);
-    std::jthread visitor([&] { room.visit(one, visits[0]); });
-    std::jthread rival([&] { room.visit(other, visits[1]); });
+    const auto visitor = room.visitor(one, visits[0]);
+    const auto rival = room.visitor(other, visits[1]);
     for (std::size_t node = 0; node < 3; ++node) {
       const auto replaced = must(Admin(admin).replace(fleet.uri(node), next.uri(node)));
       CHECK_MESSAGE(replaced[node].adoption == Adoption::waits, replaced[node].detail);
@@ -406,7 +409,6 @@ TEST_CASE("members are replaced one after the other while they run, and clients 
       const int before = each;
       CHECK(eventually([&] { return each >= before + 20; }));
     }
-    room.close();
   }
   CHECK(room.wrong() == 0);
   CHECK(kept.valid());
