@@ -33,7 +33,7 @@ enum class Errc {
   /// The caller's stop_token was requested. Nothing is held.
   cancelled,
   /// An argument or option cannot work; the message says which one and what to do. Nothing was
-  /// sent, but by RedLock::attach(), which asks the nodes about the token, and by Admin.
+  /// sent, except by RedLock::attach(), which asks the nodes about the token, and by Admin.
   invalid_argument,
   /// The client was destroyed (or could not start), has ended by itself (out of memory, or by an
   /// exception of the program's: see Client), or this is the child of a fork. Nothing more will be
@@ -60,8 +60,8 @@ enum class Cause : std::uint8_t {
   permission,         ///< NOPERM, DENIED, or a renamed command: the user may not do this
   incompatible,       ///< the node is unfit: marker disagrees, another set, no member any more,
                       ///< too old, a replica, a cluster node, or the same server as another
-  loading,            ///< LOADING: the node still reads its data
-  busy,               ///< BUSY: the node runs a script that does not end
+  loading,            ///< LOADING: the node is still reading its data
+  busy,               ///< BUSY: the node is running a script that does not end
   write_error,        ///< MISCONF: the node cannot persist its data
   out_of_memory,      ///< OOM
   read_only,          ///< READONLY: the node is a replica
@@ -73,7 +73,7 @@ enum class Cause : std::uint8_t {
                       ///< and no place in the set, or it is not known which set or members count
   clock_moved,        ///< the node's clock jumped or drifts, and the node does not vote for
                       ///< max_lease
-  tls,                ///< no trust: its certificate, or the client's, is refused, or one side has
+  tls,                ///< a certificate, the node's or the client's, is refused, or one side has
                       ///< no TLS
   protocol_error,     ///< the node's answer is not that of Redis, or it floods this client
   server_error,       ///< any other error reply

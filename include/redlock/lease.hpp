@@ -26,8 +26,7 @@ enum class Released {
   released,      ///< a quorum of nodes had the lock for this owner; now the lock is free
   already_gone,  ///< too few nodes still had the lock: it had expired, was taken or was deleted
   unknown,       ///< too few nodes answered; grants that are left end with the lease at the latest
-  still_held,    ///< only an inner level was left (RedLock::release): the owner still holds the
-                 ///< lock
+  still_held,    ///< only an inner level ended (RedLock::release): the owner still holds the lock
 };
 
 /// For logs: "released", "already_gone".

@@ -140,10 +140,10 @@ class REDLOCK_EXPORT RedLock {
   /// owner does not hold (invalid_argument), is reported to the observer, or, if there is none, on
   /// stderr, unless lost() reported the loss before (see ClientOptions::warn_on_stderr).
   void unlock() noexcept;
-  /// The same as unlock(), but returns what the release found. `still_held`: an outer level is
-  /// left. Fails with invalid_argument if this owner does not hold the lock; nothing is sent then.
-  /// Where it cannot wait (in a callback), the last level answers would_deadlock and is left all
-  /// the same.
+  /// The same as unlock(), but returns what the release found. `still_held`: an outer level
+  /// remains. Fails with invalid_argument if this owner does not hold the lock; nothing is sent
+  /// then. Where it cannot wait (in a callback), the last level answers would_deadlock and is left
+  /// all the same.
   Result<Released> release();
   /// The same for the Owner that this lock was made with (invalid_argument if none was given). The
   /// level is left when the operation starts; for the last level the result comes after a quorum of

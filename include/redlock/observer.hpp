@@ -113,7 +113,8 @@ class REDLOCK_EXPORT Observer {
   /// A lock was granted, `waited` after its call began.
   virtual void on_acquired(std::string_view name, std::uint64_t token,
                            std::chrono::nanoseconds waited);
-  /// A lease was given back (the releases are being sent), `held` after its grant.
+  /// A lease was given back (the releases are being sent), `held` after its grant, or after the
+  /// beginning of its attempt if that waited for nobody.
   virtual void on_released(std::string_view name, std::uint64_t token,
                            std::chrono::nanoseconds held);
   /// A quorum confirmed a renewal, or (`ok` false) did not confirm it within the node timeout.

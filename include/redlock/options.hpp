@@ -43,8 +43,8 @@ enum class Ordering {
   fifo,
   /// Waiters are served in no order: the first call that asks after a release gets the lock. A call
   /// that waits asks again after random pauses (retry_min, retry_max), and is in no line. It may
-  /// overtake waiters in a line. Two calls of one client for one name ask at a time; the others
-  /// wait until they move up.
+  /// overtake waiters in a line. At most two calls of one client for one name ask; the others wait
+  /// until they move up.
   barging,
 };
 
@@ -108,7 +108,7 @@ struct ClientOptions {
   /// (30s, 500ms, 2m, 1h) sets `max_lease`, and `lease` if that is longer. REDLOCK_PASSWORD_FILE
   /// names a file for password_from_file(), REDLOCK_TLS_CA, REDLOCK_TLS_CERT, REDLOCK_TLS_KEY and
   /// REDLOCK_TLS_NAME are those of TlsOptions, and REDLOCK_QUARANTINE=off (for tests) sets
-  /// `quarantine`, REDLOCK_TRACE names a file for trace_to_file(), which is opened here; no other
+  /// `quarantine`. REDLOCK_TRACE names a file for trace_to_file(), which is opened here; no other
   /// variable is read. A list given as `nodes`, from a program's own configuration, takes
   /// precedence over both lists of the environment. Fails with invalid_argument if no list names a
   /// node, or a variable or its file is bad. Reads the environment: no other thread may change it
@@ -119,9 +119,10 @@ struct ClientOptions {
   /// The independent Redis masters, all of them (64 at most), in any order:
   /// `redis://[user:pass@]host[:port][/db]`, the same with `rediss://` for TLS, and there perhaps
   /// `?name=NAME` (the name in its certificate), `unix:///path?db=N`, or host:port alone (an IPv6
-  /// address in brackets). A quorum is a majority of this list, reachable or not, so every program
-  /// must be given the same list. Where another node takes the place of one of these (see
-  /// Admin::replace), the client goes on with it, by the user, password and ?name= of the URI here.
+  /// address in brackets). A quorum is a majority of the set's members, reachable or not; until a
+  /// member has told who they are, of this list. Where another node takes the place of one of these
+  /// (see Admin::replace), the client goes on with it, by the user, password and ?name= of the URI
+  /// here.
   std::vector<std::string> nodes{};
 
   /// For nodes with rediss://.
@@ -242,9 +243,10 @@ struct AcquireOptions {
   /// The length of the lease; none means the client's default.
   std::optional<std::chrono::milliseconds> lease{};
   Renewal renewal = Renewal::when_no_lease_given;  ///< whether the watchdog renews the lease
-  /// How long to keep trying while others hold the lock. Zero: one attempt. `forever`: no end. An
-  /// attempt that is under way when this time ends is still decided, which takes two node timeouts
-  /// at most (the votes, and the token); set `deadline` too where that is too long.
+  /// How long to keep trying, while others hold the lock or no quorum can vote. Zero: one attempt.
+  /// `forever`: no end. An attempt that is under way when this time ends is still decided, which
+  /// takes two node timeouts at most (the votes, and the token); a first attempt that still waits
+  /// for room, as many are under way, is made. Set `deadline` too where that is too long.
   std::chrono::milliseconds wait{0};
   /// The call ends by this moment, whatever the other options say.
   std::optional<BootClock::time_point> deadline{};

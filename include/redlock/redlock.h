@@ -72,14 +72,14 @@ REDLOCK_EXPORT const char* redlock_last_error_json(void);
 
 /* Which waiter receives the lock next. */
 typedef enum redlock_ordering {
-  REDLOCK_ORDERING_DEFAULT = 0, /* the client's, which is REDLOCK_FIFO */
+  REDLOCK_ORDERING_DEFAULT = 0, /* the client's; a client's: REDLOCK_FIFO */
   REDLOCK_FIFO = 1,             /* the waiter that began to wait first */
   REDLOCK_BARGING = 2           /* the caller that asks first after a release */
 } redlock_ordering;
 
 /* Options begin with their size. Later versions add fields at the end, and the library's ABI name
  * (its soname) stays as it is:
- *   - a program compiled with an older header, whose struct is smaller, goes on to work: what it
+ *   - a program compiled with an older header, whose struct is smaller, goes on working: what it
  *     does not have has its default;
  *   - one compiled with a newer header than that of the library works as long as what the library
  *     does not know is zero. Otherwise the call is REDLOCK_INVALID_ARGUMENT: nothing that is asked
@@ -165,11 +165,11 @@ typedef enum redlock_renewal {
 /* One acquisition. Begin with REDLOCK_ACQUIRE_OPTIONS_INIT; the defaults try once and hold,
  * renewed, until given back. */
 typedef struct redlock_acquire_options {
-  size_t size;             /* of this struct */
-  int64_t lease_ms;        /* 0: the client's lease */
-  redlock_renewal renewal; /* whether the lease is renewed */
-  int64_t wait_ms;         /* how long to keep trying while others hold the lock; REDLOCK_FOREVER */
-  int64_t deadline_ms;     /* the call ends this long from now, whatever else is set; 0: none */
+  size_t size;               /* of this struct */
+  int64_t lease_ms;          /* 0: the client's lease */
+  redlock_renewal renewal;   /* whether the lease is renewed */
+  int64_t wait_ms;           /* how long to keep trying (locked, no quorum); REDLOCK_FOREVER */
+  int64_t deadline_ms;       /* the call ends this long from now, whatever else is set; 0: none */
   redlock_ordering ordering; /* replaces the client's */
   int64_t min_validity_ms; /* a grant with no more than this left is given back; 0: the client's */
   int64_t max_hold_ms;     /* renewal ends this long after the grant; 0: never */
@@ -192,9 +192,9 @@ REDLOCK_EXPORT redlock_status redlock_acquire(redlock_client* client, const char
                                               const redlock_acquire_options* options,
                                               redlock_lease** lease);
 
-/* The fencing token: larger than every token given for this name before, as long as nodes keep
- * their data and none lies. The resource that the lock protects must refuse a token that is smaller
- * than the largest it has seen. 0 once the lease is given back. */
+/* The fencing token: larger than every token returned for this name before this acquisition began,
+ * as long as nodes keep their data and none lies. The resource that the lock protects must refuse a
+ * token that is smaller than the largest it has seen. 0 once the lease is given back. */
 REDLOCK_EXPORT uint64_t redlock_lease_token(const redlock_lease* lease);
 /* The name of the lock. */
 REDLOCK_EXPORT const char* redlock_lease_name(const redlock_lease* lease);

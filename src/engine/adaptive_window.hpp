@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How many rounds may be under way at once. The window follows the time that answers take, as TCP's
-// window follows the round trip: it halves when answers take half of the node timeout, and grows
-// while they are quick and more rounds wait.
+// window follows the round trip: it halves when answers take, beyond the nodes' distance, half of
+// what the node timeout leaves, and grows while they are quick and more rounds wait.
 #pragma once
 
 #include <algorithm>

@@ -223,7 +223,7 @@ inline constexpr const char* answered_otherwise = "its answer belongs to another
           "another process locks with the same random numbers"};
 }
 
-/// The same while it was never connected to, and the first attempt to do so has not ended.
+/// What is known of a node that was never connected to, while the first attempt to do so goes on.
 [[nodiscard]] inline Unavailable not_connected_yet() {
   return {Cause::connecting, Delivery::not_sent, "its first connection is still being made"};
 }

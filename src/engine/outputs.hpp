@@ -174,7 +174,7 @@ struct HoldEnded {
   GrantId grant = 0;
   Name name;
   Token token = 0;
-  Duration held{};  ///< since the grant
+  Duration held{};  ///< since the grant, or from the beginning of an attempt that did not wait
 };
 /// A node's clock jumped or drifts. The node does not count for max_lease from now, unless a quorum
 /// of nodes moved by as much: then our own clock stood still or jumped.

@@ -214,8 +214,8 @@ void Invariants::check_free(Instant world, const std::string& name, Line& line) 
   if (free_nodes <= members_ / 2) return line.free_since.reset();
   if (!line.free_since) line.free_since = world;
   // Nodes may not know as yet that a client has died.
-  const auto lives = std::ranges::count(clients_, false, &Client::alive);
-  const Duration turns_of_the_dead = lives * documented::length_of_turn({});
+  const auto dead = std::ranges::count(clients_, false, &Client::alive);
+  const Duration turns_of_the_dead = dead * documented::length_of_turn({});
   for (const Waiting& who : line.waiting) {
     if (who.known_since == engine::never || local(world, who.client) >= who.waits_until) continue;
     if (who.short_lease && who.gave_way) continue;  // it cannot be granted it

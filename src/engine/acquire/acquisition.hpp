@@ -58,7 +58,8 @@ class Acquisition {
     Instant ask_at{};
   };
   /// A node has granted. More votes may come until `gather_until`: the release that made it grant
-  /// may still be on its way to the others. When that time is over, a refusal ends the attempt.
+  /// may still be on its way to the others. When that time is over, the attempt ends
+  /// as soon as no quorum is in reach.
   struct Gathering {
     GrantId attempt = 0;
     Instant gather_until{};
@@ -155,7 +156,7 @@ class Acquisition {
   [[nodiscard]] bool may_wait(Instant now, const Attempt& attempt) const;
   /// It is idle, and asks again now.
   void asks_now(Instant now) { std::get<Idle>(state_).ask_at = now; }
-  /// Whether a node's message made it ask.
+  /// Whether a node's message was about it, now or in an attempt before.
   [[nodiscard]] bool was_woken() const { return woken_; }
   /// Whether the attempt under way was idle at some time.
   [[nodiscard]] bool has_rested() const { return rested_; }

@@ -73,7 +73,7 @@ class HeldLease {
   [[nodiscard]] GrantId id() const { return grant_; }
   [[nodiscard]] const SharedLeaseKey& key() const { return key_; }
   [[nodiscard]] Name name() const { return name_of(key_); }
-  /// When its attempt began.
+  /// When its attempt began; when it was granted, if it had waited on nodes.
   [[nodiscard]] Instant since() const { return since_; }
   [[nodiscard]] Instant valid_until() const { return valid_until_; }
   [[nodiscard]] LossDeadline loss_deadline() const { return {lost_at_, reason_at(lost_at_)}; }
