@@ -336,8 +336,8 @@ enum class Adoption {
                   ///< of later ones; nothing was changed
   unconfirmed,    ///< the node is no member: `replaced` does not name it, its address is that of
                   ///< no member (or another node has that member's data), or it could not be given
-                  ///< the fences; or the other nodes of a new set, or a quorum of an old one, could
-                  ///< not be asked
+                  ///< the fences, or keeps the marker of an earlier membership; or the other nodes
+                  ///< of a new set, or a quorum of an old one, could not be asked
   waits,          ///< the node is a member by now, and gets its marker when all leases are over
                   ///< that its predecessor may have confirmed
   failed,         ///< the node did not answer, refused, or is no lock node: a replica, in a Redis
@@ -450,8 +450,8 @@ class REDLOCK_EXPORT Admin {
   /// nothing more to replace, whatever `from` is. Clients follow to no other scheme: `to` has to be
   /// redis://, rediss:// or unix:// as `from` is. Fails with invalid_argument, doing nothing, if
   /// neither is a member, or `from` answers as one although its leases are said to be over; with
-  /// no_quorum, doing nothing, if too few let this user read their counters, or if `to` has the
-  /// marker of an earlier membership, which cannot be deleted. Asks as adopt() does.
+  /// no_quorum, doing nothing, if too few let this user read their counters. The marker of an
+  /// earlier membership of `to` is deleted on the way. Asks as adopt() does.
   [[nodiscard]] Result<std::vector<NodeAdoption>> replace(
       std::string_view from, std::string_view to, OldLeases leases = OldLeases::may_live) const;
 

@@ -128,11 +128,7 @@ class Joining final : Adopting {
     }
     may_have_voted_ = may_be_made(*its);
     if (auto done = take_places(*its); !done) return done;
-    if (auto done = clear_new_member(*its); !done) return done;
-    OfNodes commands(nodes_.size());
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (accepted(node) && is_member(node)) commands[node] = as_member(node, *its);
-    }
+    auto commands = as_members(*its);
     if (auto done = see_fences(commands, query_.quorum()); !done) return done;
     if (auto done = write(commands, *its); !done) return done;
     const auto with_it = std::ranges::count_if(adoptions_, [](const NodeAdoption& node) {
@@ -143,11 +139,12 @@ class Joining final : Adopting {
     const bool agreed = its->epoch == 1 || with_it >= query_.quorum();
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       commands[node].clear();
-      if (!accepted(node) || is_member(node)) continue;
+      if (!accepted(node) || (is_member(node) && !was_member(node, *its))) continue;
       if (!agreed) {
         unconfirmed(node, not_agreed);
       } else if (nodes_[node].address == move_.to) {
-        if (auto done = admit(node, query_.quorum()); !done) return done;
+        const auto votes = admit(node, query_.quorum(), *its);
+        if (!votes) return tl::make_unexpected(votes.error());
       }
       const auto found = adoptions_[node].adoption;
       if (found != Adoption::unconfirmed && found != Adoption::waits) {
@@ -169,14 +166,15 @@ class Joining final : Adopting {
   }
 
   /// Of the set that a quorum of the nodes name, or form: the configuration that a quorum shows, or
-  /// the first one of several; but the next one if its new member is the one that is put in a place
-  /// now, because that was interrupted. Of two that were begun at once, neither of which can have
-  /// had a quorum, this one goes on, under another epoch.
+  /// the first one of several that is not past; but the next one if its new member is the one that
+  /// is put in a place now, because that was interrupted. Of two that were begun at once, neither
+  /// of which can have had a quorum, this one goes on, under another epoch.
   [[nodiscard]] std::optional<SetConfiguration> configuration() const {
     std::map<std::string, std::uint32_t> named;
     std::vector<std::pair<SetConfiguration, std::uint32_t>> shown;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (!accepted(node) || !markers_[node]) continue;
+      if (is_member(node) && nodes_[node].address == move_.to && !is_listed(node)) continue;
       auto its = markers_[node]->configuration();
       ++named[its.set];
       if (!is_member(node)) continue;
@@ -186,6 +184,13 @@ class Joining final : Adopting {
     std::erase_if(shown, [&](const auto& each) { return named[each.first.set] < query_.quorum(); });
     if (shown.empty()) return std::nullopt;
     std::ranges::sort(shown, {}, [](const auto& each) { return each.first.epoch; });
+    // One of a quorum's later ones may have been in force.
+    const auto is_past = [&](const auto& each) {
+      std::uint32_t later = 0;
+      for (const auto& [next, count] : shown) later += next.epoch > each.first.epoch ? count : 0;
+      return later >= query_.quorum();
+    };
+    shown.erase(shown.begin(), std::ranges::find_if_not(shown, is_past));
     const auto of_quorum = std::ranges::find_if(
         shown, [&](const auto& each) { return each.second >= query_.quorum(); });
     const auto& [base, count] = of_quorum != shown.end() ? *of_quorum : shown.front();
@@ -196,7 +201,7 @@ class Joining final : Adopting {
       if (next.epoch > its.epoch && is_this_move(base, next)) its = next;
     }
     // A later one may have a quorum by the nodes that could not be asked.
-    const bool may_be_past = count < query_.quorum() && shown.size() > 1 && !all_asked();
+    const bool may_be_past = count < query_.quorum() && shown.size() > 1 && !all_show();
     if (may_be_past && its == base) return std::nullopt;
     if (is_rivalled) its.epoch = next_epoch();
     const bool is_done = its.at(move_.to) != nullptr && its.at(move_.from) == nullptr;
@@ -217,9 +222,13 @@ class Joining final : Adopting {
     return may_name >= query_.quorum();
   }
 
-  [[nodiscard]] bool all_asked() const {
-    return std::ranges::all_of(adoptions_,
-                               [](const NodeAdoption& node) { return node.cause == Cause::none; });
+  /// One that has lost its marker may have been told of later members, as one that is silent.
+  [[nodiscard]] bool all_show() const {
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const bool joins = nodes_[node].address == move_.to;
+      if (adoptions_[node].cause != Cause::none || !(joins || is_member(node))) return false;
+    }
+    return true;
   }
 
   [[nodiscard]] bool is_this_move(const SetConfiguration& before,

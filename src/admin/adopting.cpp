@@ -129,16 +129,23 @@ Result<void> Adopting::see_fences(const OfNodes& commands, std::uint32_t quorum)
   return too_few_fences(nodes_[to].label + " and of a quorum of the others");
 }
 
-Result<void> Adopting::admit(std::size_t node, std::uint32_t quorum) {
+Result<bool> Adopting::admit(std::size_t node, std::uint32_t quorum, const SetConfiguration& its) {
   const auto carried = carry_fences(query_, healths(), node, quorum + 1, quorum);
   if (!carried) return tl::make_unexpected(carried.error());
   if (!*carried) {
     unconfirmed(node, without_fences);
-  } else if (move_.leases == OldLeases::may_live || may_have_voted_) {
+    return false;
+  }
+  // From now on a client may give it a new one.
+  if (was_member(node, its)) {
+    if (auto done = clear_former(node); !done) return tl::make_unexpected(done.error());
+    if (is_member(node)) return false;
+  }
+  if (move_.leases == OldLeases::may_live || may_have_voted_) {
     adoptions_[node].adoption = Adoption::waits;
     adoptions_[node].detail = until_leases_are_over;
   }
-  return {};
+  return adoptions_[node].adoption != Adoption::waits;
 }
 
 std::uint64_t Adopting::last_epoch() const {
@@ -170,31 +177,39 @@ Result<void> Adopting::joins_no_second_set() const {
   return refused(move_.to + ": " + client::another_set(markers_[node]->set_name, another));
 }
 
-Result<void> Adopting::clear_new_member(const SetConfiguration& its) {
-  if (move_.to.empty()) return {};
+Result<void> Adopting::clear_former(std::size_t node) {
   OfNodes commands(nodes_.size());
-  for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    const bool clears = accepted(node) && nodes_[node].address == move_.to && is_member(node) &&
-                        markers_[node]->set_name == its.set && !its.has(markers_[node]->id);
-    if (clears) commands[node] = {{"DEL", std::string(set_.layout.marker)}};
-  }
+  commands[node] = {{"DEL", std::string(set_.layout.marker)}};
   const auto answers = query_.ask(commands, query_.options().node_timeout);
   if (!answers) return tl::make_unexpected(answers.error());
-  for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    if (commands[node].empty()) continue;
-    const auto trouble = trouble_of((*answers)[node].answers[0], nodes_[node]);
-    if (trouble.cause != Cause::none) return failed_to_clear(trouble.detail, nodes_[node].label);
+  const auto trouble = trouble_of((*answers)[node].answers[0], nodes_[node]);
+  if (trouble.cause == Cause::none) {
     markers_[node].reset();
+  } else {
+    unconfirmed(node, "it was a member before, and its marker of then could not be removed (" +
+                          trouble.detail + "); when it can be, give the same command again");
   }
   return {};
 }
 
-Result<void> Adopting::failed_to_clear(const std::string& why, const std::string& node) {
-  return tl::make_unexpected(Error{Errc::no_quorum,
-                                   "the marker of " + node +
-                                       ", which was a member before, could not be removed (" + why +
-                                       "); when it can be, give the same command again",
-                                   {}});
+bool Adopting::is_listed(std::size_t node) const {
+  for (std::size_t other = 0; other < nodes_.size() && is_member(node); ++other) {
+    if (other == node || !is_member(other)) continue;
+    const auto its = markers_[other]->configuration();
+    const Member* const member = its.at(nodes_[node].address);
+    const bool is_it = member != nullptr && member->id == markers_[node]->id;
+    if (is_it && its.set == markers_[node]->set_name) return true;
+  }
+  return false;
+}
+
+Adopting::OfNodes Adopting::as_members(const SetConfiguration& its) {
+  OfNodes commands(nodes_.size());
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    const bool stays = accepted(node) && is_member(node) && !was_member(node, its);
+    if (stays) commands[node] = as_member(node, its);
+  }
+  return commands;
 }
 
 std::vector<QueryCommand> Adopting::as_member(std::size_t node, const SetConfiguration& its) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,9 +77,10 @@ class Adopting {
                    " are to be read, and too few nodes answer or let this user; start them, or "
                    "take the user redlock-admin");
   }
-  /// A node that has just been made a member. The fences of so many others are to be read, which is
-  /// a quorum of theirs, so that one knows each token.
-  Result<void> admit(std::size_t node, std::uint32_t quorum);
+  /// The new member, when it has no marker of this configuration. The fences of so many others are
+  /// to be read, which is a quorum of theirs, so that one knows each token. Whether it gets its
+  /// marker now.
+  Result<bool> admit(std::size_t node, std::uint32_t quorum, const SetConfiguration& its);
   [[nodiscard]] std::uint64_t last_epoch() const;
   /// One that no other configuration has: a node that cannot be asked, or is being replaced, may
   /// name members that an interrupted replacement told it, and messages name the epoch alone.
@@ -86,14 +88,20 @@ class Adopting {
   /// Refuses a node that is a member elsewhere: told of it, the members would have it in a place in
   /// which it never votes.
   [[nodiscard]] Result<void> joins_no_second_set() const;
-  /// The new member may have been one before. With a marker it would vote at once, also while
-  /// leases live that the members of today confirmed without it.
-  Result<void> clear_new_member(const SetConfiguration& its);
-  static Result<void> failed_to_clear(const std::string& why, const std::string& node);
+  /// Of each node that stays a member.
+  OfNodes as_members(const SetConfiguration& its);
+  /// Whether another node lists this one, as the member that it says it is.
+  [[nodiscard]] bool is_listed(std::size_t node) const;
+  /// Whether the new member was one before, and still has the marker of then: nothing is concluded
+  /// from that, and it goes when a quorum names the new member. Changed instead of removed, it
+  /// would let the node vote at once, also while leases live that others confirmed without it.
+  [[nodiscard]] bool was_member(std::size_t node, const SetConfiguration& its) const {
+    return accepted(node) && nodes_[node].address == move_.to && is_member(node) &&
+           markers_[node]->set_name == its.set && !its.has(markers_[node]->id);
+  }
   [[nodiscard]] bool is_member(std::size_t node) const {
     return markers_[node] && !markers_[node]->set_name.empty();
   }
-  std::vector<QueryCommand> as_member(std::size_t node, const SetConfiguration& its);
   [[nodiscard]] std::vector<QueryCommand> command(std::size_t node, const SetConfiguration& its,
                                                   const wire::AdoptionStep& step) const;
   Result<void> write(const OfNodes& commands, const SetConfiguration& its);
@@ -109,7 +117,7 @@ class Adopting {
     adoptions_[node].adoption = Adoption::disagrees;
     adoptions_[node].detail = detail;
   }
-  void unconfirmed(std::size_t node, const char* why) {
+  void unconfirmed(std::size_t node, std::string_view why) {
     if (!accepted(node)) return;
     adoptions_[node].adoption = Adoption::unconfirmed;
     adoptions_[node].detail = why;
@@ -126,6 +134,10 @@ class Adopting {
   std::vector<std::string> promotions_;
   std::vector<std::optional<wire::NodeMarker>> markers_;
   bool may_have_voted_ = false;  // the new member
+
+ private:
+  std::vector<QueryCommand> as_member(std::size_t node, const SetConfiguration& its);
+  Result<void> clear_former(std::size_t node);
 };
 
 }  // namespace redlock::admin

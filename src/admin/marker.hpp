@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading a node's marker, for its examination and for adoption.
+// Reading the nodes' markers, for examinations and adoptions, and the set that they name together.
 #pragma once
 
 #include <cstddef>

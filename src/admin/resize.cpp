@@ -52,14 +52,10 @@ class Resize final : Adopting {
     if (auto done = look_at_new_member(); !done) return done;
     auto target = resized();
     if (!target) return tl::make_unexpected(target.error());
-    if (auto done = clear_new_member(*target); !done) return done;
     const auto size = static_cast<std::uint32_t>(target->members.size());
     former_size_ = move_.to.empty() ? size + 1 : size - 1;
     const std::uint32_t quorum = engine::quorum_of(former_size_);
-    OfNodes commands(nodes_.size());
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (accepted(node) && is_member(node)) commands[node] = as_member(node, *target);
-    }
+    const auto commands = as_members(*target);
     may_have_voted_ = may_have_voted_ || told() >= quorum;
     if (auto done = see_fences(commands, quorum); !done) return done;
     if (auto done = carry_all(); !done) return done;
@@ -105,10 +101,10 @@ class Resize final : Adopting {
 
   Result<void> add_new_member(const SetConfiguration& target) {
     const std::size_t node = new_node();
-    if (is_member(node)) return {};
-    if (auto done = admit(node, engine::quorum_of(former_size_)); !done) return done;
-    const auto found = adoptions_[node].adoption;
-    if (found == Adoption::unconfirmed || found == Adoption::waits) return {};
+    if (is_member(node) && !was_member(node, target)) return {};
+    const auto votes = admit(node, engine::quorum_of(former_size_), target);
+    if (!votes) return tl::make_unexpected(votes.error());
+    if (!*votes) return {};
     OfNodes commands(nodes_.size());
     commands[node] = command(node, target, {markers_[node] ? markers_[node]->state() : "", false});
     return write(commands, target);
@@ -151,18 +147,6 @@ class Resize final : Adopting {
            std::ranges::all_of(more.members, [&](const Member& each) {
              return each.address == one || less.at(each.address) != nullptr;
            });
-  }
-
-  /// As the member that it says it is.
-  [[nodiscard]] bool is_listed(std::size_t node) const {
-    for (std::size_t other = 0; other < nodes_.size() && is_member(node); ++other) {
-      if (other == node || !is_member(other)) continue;
-      const auto its = markers_[other]->configuration();
-      const Member* const member = its.at(nodes_[node].address);
-      const bool is_it = member != nullptr && member->id == markers_[node]->id;
-      if (is_it && its.set == markers_[node]->set_name) return true;
-    }
-    return false;
   }
 
   /// A token from before the former change is known by those of then who stay. What has a quorum

@@ -419,6 +419,52 @@ TEST_CASE_FIXTURE(AdoptedSet,
   fleet.resume(1);
 }
 
+TEST_CASE_FIXTURE(AdoptedSet, "a former member comes back as a new one, whatever was interrupted") {
+  run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "1500"});
+  const Fleet spares({.nodes = 2, .persistence = Persistence::always});
+  fleet.pause(2);  // it goes on as a member of the former ones
+  exits_with(0, ask(fleet, {"set", "replace", fleet.uri(2), spares.uri(0), "--over"}));
+  fleet.resume(2);
+  const auto id = [&](std::size_t node) { return fleet.run(node, {"HGET", "redlock:node", "id"}); };
+  fleet.run(0, {"HINCRBY", "redlock:node", "epoch", "1"});
+  fleet.run(
+      0, {"HSET", "redlock:node", "members",
+          id(0) + "=" + fleet.uri(0) + " " + id(1) + "=" + fleet.uri(1) + " new=" + spares.uri(1)});
+  const auto before = id(2);
+  const Uris list{fleet.uri(0), fleet.uri(1), spares.uri(0)};
+  const auto back =
+      exits_with(0, ask(list, {"set", "replace", spares.uri(0), fleet.uri(2)}, with_quarantine));
+  CHECK(contains(back.err, fleet.uri(2) + " is a member, and grants locks in about "));
+  CHECK(id(2) != before);
+  const auto looked = ask(fleet, {"doctor"}, with_quarantine);
+  CAPTURE(looked.out);
+  CHECK(looked.status == 0);
+}
+
+TEST_CASE("a former member that a member lists which was not told comes back as a new one") {
+  Fleet fleet({.nodes = 5, .persistence = Persistence::always, .adopted = true});
+  run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "1500"});
+  Variables short_leases = with_quarantine;
+  short_leases["REDLOCK_MAX_LEASE"] = "1500ms";
+  const Fleet spares({.nodes = 2, .persistence = Persistence::always});
+  for (const std::size_t node : {3U, 4U}) fleet.pause(node);
+  ask(fleet, {"set", "replace", fleet.uri(4), spares.uri(0), "--over"}, short_leases);
+  for (const std::size_t node : {3U, 4U}) fleet.resume(node);
+  REQUIRE(has_marker(spares, 0));
+  REQUIRE(epoch_on(fleet, 3) == 1);
+  const auto id = [&](std::size_t node) { return fleet.run(node, {"HGET", "redlock:node", "id"}); };
+  std::string others;
+  for (const std::size_t node : {0U, 1U, 2U, 3U}) others += id(node) + "=" + fleet.uri(node) + " ";
+  fleet.run(2, {"HINCRBY", "redlock:node", "epoch", "1"});  // another replacement was interrupted
+  fleet.run(2, {"HSET", "redlock:node", "members", others + "new=" + spares.uri(1)});
+  const auto before = id(4);
+  const Uris list{fleet.uri(0), fleet.uri(1), fleet.uri(2), fleet.uri(3), spares.uri(0)};
+  const auto back =
+      exits_with(0, ask(list, {"set", "replace", spares.uri(0), fleet.uri(4)}, short_leases));
+  CHECK(contains(back.err, fleet.uri(4) + " is a member, and grants locks in about "));
+  CHECK(id(4) != before);
+}
+
 TEST_CASE("a node takes no place before a quorum of the members name it") {
   Fleet fleet({.nodes = 5, .persistence = Persistence::always, .adopted = true});
   const Fleet spare({.nodes = 1, .persistence = Persistence::always});

@@ -122,10 +122,26 @@ TEST_CASE_FIXTURE(Growing, "a node that was a member has no say in a change of t
   exits_with(0, set_command(seed, {"set", "remove", fleet.uri(0)}));
   const std::vector<std::string> members_of_today{fleet.uri(1), fleet.uri(2), spares.uri(0)};
   CHECK(members() == members_of_today);
+  fleet.run(2, {"SET", "redlock:fence:7", "1000"});
+  fleet.run(2, {"ACL", "SETUSER", "default", "-get"});
+  const auto refused = exits_with(69, set_command(seed, {"set", "add", fleet.uri(0)}));
+  CHECK(contains(refused.err, "no marker was changed: the fences of "));
+  CHECK(fleet.run(0, {"EXISTS", "redlock:node"}) == "1");
+  fleet.run(2, {"ACL", "SETUSER", "default", "+get"});
   // It still names itself, and the list has it still.
   const std::vector<std::string> listed{fleet.uri(0), fleet.uri(1), fleet.uri(2)};
   exits_with(0, set_command(listed, {"set", "add", spares.uri(1)}));
   CHECK(members().size() == 4);
+  // It is a member again when its former marker is gone.
+  const Arguments again{"set", "add", fleet.uri(0)};
+  const auto former = fleet.run(0, {"HGET", "redlock:node", "id"});
+  fleet.run(0, {"ACL", "SETUSER", "default", "-del"});
+  CHECK(contains(exits_with(1, set_command(members_of_today, again)).out, "could not be removed"));
+  CHECK(fleet.run(0, {"HGET", "redlock:node", "id"}) == former);
+  fleet.run(0, {"ACL", "SETUSER", "default", "+del"});
+  exits_with(0, set_command(members_of_today, again));
+  CHECK(members().size() == 5);
+  CHECK(fleet.run(0, {"HGET", "redlock:node", "id"}) != former);
 }
 
 TEST_CASE_FIXTURE(Growing, "an interrupted change of the number is finished, or undone") {
