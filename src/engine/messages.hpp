@@ -203,6 +203,15 @@ struct Unavailable {
 using Reply = std::variant<Granted, Refused, Held, Free, Taken, ReleasedHere, NotHeld, LineLeft,
                            NoScript, Unavailable, ForcedOut, AlreadyOurs>;
 
+/// Whether the node cannot be reached: it has answered nothing. Of one that is connected to for the
+/// first time nothing is known.
+[[nodiscard]] inline bool unreached(const Reply& reply) {
+  const auto* unavailable = std::get_if<Unavailable>(&reply);
+  if (unavailable == nullptr) return false;
+  return unavailable->cause == Cause::timed_out || unavailable->cause == Cause::connection_failed ||
+         unavailable->cause == Cause::connection_lost;
+}
+
 /// Whether the node has dealt with the command, so that it cannot do so later.
 [[nodiscard]] inline bool executed(const Reply& reply) {
   const auto* unavailable = std::get_if<Unavailable>(&reply);
@@ -215,6 +224,12 @@ inline constexpr const char* answered_otherwise = "its answer belongs to another
 /// The result for a node that has not answered when the node timeout is over.
 [[nodiscard]] inline Unavailable no_answer() {
   return {Cause::timed_out, Delivery::unknown, "no answer within the node timeout"};
+}
+
+/// What is known of a node that did not answer earlier attempts.
+[[nodiscard]] inline Unavailable not_waited_for() {
+  return {Cause::timed_out, Delivery::unknown,
+          "it was out of reach before, and is not waited for until it answers"};
 }
 
 /// What is known of a node that has the lock for another process of the same owner.

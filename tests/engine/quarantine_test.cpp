@@ -203,6 +203,27 @@ TEST_CASE("with too few voters left an attempt fails at once and says for how lo
   CHECK(std::get<InQuarantine>(rig.ballot(request, 0).objection).votes_in > 61s);
 }
 
+TEST_CASE("a node that could not be reached is waited for where the others may not vote") {
+  CarefulRig rig(3);
+  rig.see({0, 1, 2}, sound);
+  rig.see({0}, wiped);
+  const RequestId request = rig.acquire(Rig::waiting(60s, true));
+  rig.answer(1, down);
+  while (rig.asked_count(2) > 0) {
+    if (rig.oldest_is<AcquireCommand>(2)) {
+      rig.answer(2, Refused{30s});
+    } else {
+      rig.answer(2, rig.oldest_is<LeaveCommand>(2) ? Reply(LineLeft{}) : Reply(NotHeld{}));
+    }
+  }
+  while (rig.asked_count(1) > 0) rig.answer(1, down);
+  rig.advance(70ms);
+  REQUIRE(rig.oldest_is<AcquireCommand>(1));
+  rig.answer(2, Granted{7});
+  rig.answer(1, Granted{7});
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
 TEST_CASE("a quarantined node is not healed, but what it still holds counts") {
   QuarantineRig rig(none);
   const auto lease = rig.lease_on_all(Rig::renewed());

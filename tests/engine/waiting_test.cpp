@@ -283,6 +283,58 @@ TEST_CASE("a node's silence is remembered from one attempt to the next") {
   }
 }
 
+TEST_CASE("a node that could not be reached is not waited for while it is connected to again") {
+  Waiter rig;
+  rig.answer({3, 4}, down);
+  rig.refuse({1, 2});
+  rig.answer({0}, Granted{7});
+  rig.advance(20ms);
+  REQUIRE(rig.releases(0) == 1);
+  rig.answer({0}, ReleasedHere{});
+  rig.advance(30ms);
+  REQUIRE(rig.oldest_is<AcquireCommand>(0));
+  bool reached = false;
+  SUBCASE("but it is asked") {}
+  SUBCASE("and it is when it has been reached") {
+    reached = true;
+    rig.node_up(3);
+    rig.node_up(4);
+  }
+  CHECK(rig.oldest_is<AcquireCommand>(3));
+  rig.refuse({1, 2});
+  rig.answer({0}, Granted{8});
+  rig.advance(100ms);
+  CHECK(rig.releases(0) == (reached ? 0 : 1));
+  rig.answer({3, 4}, Granted{8});
+  CHECK(rig.ended_with<AcquireSucceeded>(rig.id) == reached);
+}
+
+TEST_CASE("a split vote does not wait for nodes that could not be reached") {
+  Waiter rig;
+  SUBCASE("by the same attempt") {
+    rig.refuse({0, 1, 2});
+    rig.answer({3, 4}, down);
+    rig.wake(1, rig.id);
+    rig.wake(0, rig.id);
+    rig.advance(0ns);
+  }
+  SUBCASE("by an attempt that won before that was known") {
+    rig.answer({0, 1, 2}, Granted{7});
+    REQUIRE(rig.ended_with<AcquireSucceeded>(rig.id));
+    rig.release(rig.grant_of(rig.id));
+    for (const NodeIndex node : all) {
+      while (rig.asked_count(node) > 0) rig.answer(node, node < 3 ? Reply(ReleasedHere{}) : down);
+    }
+    rig.acquire(in_order(60s));
+    rig.advance(0ns);
+  }
+  for (const NodeIndex node : all) REQUIRE(rig.oldest_is<AcquireCommand>(node));
+  rig.refuse({1, 2});
+  rig.answer({0}, Granted{8});
+  rig.advance(100ms);
+  CHECK(rig.releases(0) == 1);
+}
+
 TEST_CASE("a moment in which no node answered does not keep a call from the lock for good") {
   Waiter rig;
   rig.advance(260ms);  // the process stood still, or the network did

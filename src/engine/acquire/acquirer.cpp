@@ -77,7 +77,7 @@ void Acquirer::begin_attempt(Instant now, Acquisition& call) {
       .ceiling = floors_.ceiling(now, stripe_of(*what.name)),
       .in_order = what.in_order,
       .waits = call.in_line(),
-      .silent = call.in_line() ? silent_nodes() : NodeSet(),
+      .silent = call.in_line() ? silent_nodes(now) : NodeSet(),
   };
   call.attempt_begins(grant);
   Attempt& attempt = attempts_.add(grant, Attempt(electorate_, std::move(plan), now));
@@ -105,16 +105,22 @@ void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nod
   call.asked(attempt.ask(now, nodes, out_), next.value_or(0), blindly);
 }
 
-/// Nodes are silent no more if the others are no quorum: all attempts would fail at once, and none
-/// could get the answer that shows that the nodes are back.
-NodeSet Acquirer::silent_nodes() {
-  if (!electorate_.is_quorum(electorate_.nodes() - silent_)) silent_ = {};
+/// Nodes are silent no more if the others that may vote are no quorum: all attempts would fail at
+/// once, and none could get the answer that shows that the nodes are back.
+NodeSet Acquirer::silent_nodes(Instant now) {
+  NodeSet voters;
+  for (NodeIndex node = 0; node < electorate_.slots(); ++node) {
+    const bool waited_for = electorate_.nodes().contains(node) && !silent_.contains(node);
+    if (waited_for && !electorate_.objection(now, node)) voters.insert(node);
+  }
+  if (!electorate_.is_quorum(voters)) silent_ = {};
   return silent_;
 }
 
 bool Acquirer::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {
   const bool answered = !std::holds_alternative<Unavailable>(reply);
   if (answered) silent_.erase(node);
+  if (unreached(reply)) silent_.insert(node);
   if (answered && tag.kind == Tag::Kind::acquire) on_round_trip(node, now - tag.sent);
   Attempt* const attempt = attempts_.find(tag.grant);
   if (attempt == nullptr) {
@@ -148,6 +154,8 @@ void Acquirer::on_node_up(Instant now, NodeIndex node) {
   silent_.erase(node);
   for (const GrantId grant : attempts_.ids()) {
     Attempt& attempt = *attempts_.find(grant);
+    attempt.node_up(now, node);
+    attempts_.touched(grant);
     Acquisition& call = *calls_.find(attempt.plan().request);
     if (!call.still_waits()) continue;
     ask(now, call, attempt, NodeSet::of(node));

@@ -56,10 +56,7 @@ bool Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
   nodes_[node].possession = Possession::asked;
   per_node_[node].asked = now;
   send_acquire(now, node, Form::digest, out);
-  if (silent_.contains(node)) {
-    const Unavailable why = electorate_.silence(now, node);
-    lose_vote(node, why);
-  }
+  if (silent_.contains(node)) lose_vote(node, not_waited_for());
   return true;
 }
 
@@ -83,6 +80,7 @@ void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   if (tag.kind == Tag::Kind::acquire) {
     per_node_[node].asked = never;
     silent_.erase(node);
+    if (unreached(reply)) silent_.insert(node);
     on_acquire_reply(now, node, tag, reply, out);
   } else {
     assert(tag.kind == Tag::Kind::settle);
@@ -250,6 +248,14 @@ void Attempt::on_settle_reply(Instant now, NodeIndex node, const Reply& reply, O
 void Attempt::forced_out(NodeIndex node) {
   withdraw(node);
   lose_vote(node, Vote::refused, Cause::none, "somebody released it by force");
+}
+
+void Attempt::node_up(Instant now, NodeIndex node) {
+  if (ended() || !silent_.contains(node)) return;
+  silent_.erase(node);
+  if (!is_asked(node)) return;
+  ballots_[node] = {};
+  per_node_[node].asked = now;
 }
 
 void Attempt::on_deadline(Instant now, Outbox& out) {

@@ -33,7 +33,7 @@ class Attempt {
     Token ceiling = 0;      ///< tokens beyond it are believed only of a quorum of nodes
     bool in_order = false;  ///< overtakes no call that waits
     bool waits = false;     ///< in line: the time of each question counts for itself
-    NodeSet silent{};       ///< nodes that did not answer earlier attempts, so are not waited for
+    NodeSet silent{};       ///< nodes that were out of reach before, so are not waited for
   };
 
   /// The places of the call, and of the next one of its client, in the nodes' lines.
@@ -67,6 +67,8 @@ class Attempt {
   void node_ran_ahead(NodeIndex node, Duration by) { nodes_.shorten(node, by); }
   /// See Leases.
   void node_removed(NodeIndex node);
+  /// It is waited for again, also if it was asked before.
+  void node_up(Instant now, NodeIndex node);
 
   [[nodiscard]] Phase phase() const { return phase_; }
   /// Whether it votes, and cannot win by the answers that are still to come.
@@ -87,7 +89,8 @@ class Attempt {
   /// Nodes that this owner cannot ask any more: they may carry out a question whose answer was
   /// lost, or have the lock for another process of the same owner.
   [[nodiscard]] NodeSet spent() const { return spent_; }
-  /// Nodes that did not answer within the node timeout, and have not answered since.
+  /// Nodes that did not answer within the node timeout, or could not be reached, and have not
+  /// answered or been reached since.
   [[nodiscard]] NodeSet silent() const { return silent_; }
 
   [[nodiscard]] const Plan& plan() const { return plan_; }
