@@ -35,6 +35,8 @@ void adopt(const Fleet& fleet, milliseconds max_lease) {
   ClientOptions options;
   options.nodes = fleet.uris();
   options.lease = options.max_lease = max_lease;
+  // The machine may be busy, and this only sets up.
+  options.node_timeout = options.connect_timeout = options.resolve_timeout = 10s;
   const Client client = start_client(std::move(options));
   const auto adopted = Admin(client).adopt();
   if (!adopted) throw std::runtime_error(adopted.error().message);
