@@ -462,11 +462,11 @@ class REDLOCK_EXPORT Admin {
   /// lost by it. A new member is given the fences of the others, and counts at once: where one
   /// joins or leaves, every two quorums of before and after share a node. Two such changes one
   /// after the other would not, so the second is refused (`waits`) until every lease from before
-  /// the first is over. A member that leaves may be dead; it is not told. Every other member has to
-  /// answer. An interrupted call is finished by the same one, or undone by the other. Fails with
-  /// no_quorum, doing nothing, if those that are left would be no quorum, or if another change was
-  /// interrupted; with invalid_argument for an address that is none. Asks as adopt() does, and each
-  /// member once more.
+  /// the first is over, and no member is told while one refuses. A member that leaves may be dead;
+  /// it is not told. Every other one has to answer. An interrupted call is finished by the same
+  /// one, or undone by the other. Fails with no_quorum, doing nothing, if those that are left would
+  /// be no quorum, or if another change was interrupted; with invalid_argument for an address that
+  /// is none. Asks as adopt() does, and all members once more, then each by itself.
   [[nodiscard]] Result<std::vector<NodeAdoption>> add(std::string_view node) const;
   [[nodiscard]] Result<std::vector<NodeAdoption>> remove(std::string_view node) const;
 

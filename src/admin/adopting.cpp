@@ -260,6 +260,7 @@ void Adopting::read(std::size_t node, const wire::Answer& answer, const std::str
         " s, when all leases from before are over";
     return;
   }
+  if (text_of(answer) == "ready") return;
   if (text_of(answer) == "written") {
     adoption.adoption = is_member(node) ? Adoption::already_there : Adoption::written;
     return;

@@ -32,6 +32,9 @@ constexpr auto* two_changes =
     "docs/operations.md, \"More nodes, or fewer\"";
 constexpr auto* other_nodes =
     "the members changed while they were asked; give the same command again";
+constexpr auto* none_told =
+    "this time no member was told who the members are, as not all would take that now; give the "
+    "same command again";
 constexpr auto* told_in_turn =
     "it was not told who the members are, as one before it was not; give the same command again";
 
@@ -59,10 +62,15 @@ class Resize final : Adopting {
     may_have_voted_ = may_have_voted_ || told() >= quorum;
     if (auto done = see_fences(commands, quorum); !done) return done;
     if (auto done = carry_all(); !done) return done;
-    if (auto done = tell_in_turn(commands, *target); !done) return done;
+    const auto would = all_would(commands, *target);
+    if (!would) return tl::make_unexpected(would.error());
+    if (*would) {
+      if (auto done = tell_in_turn(commands, *target); !done) return done;
+    }
     const bool agreed = told() >= quorum;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (!agreed || nodes_[node].address != move_.to) not_told(node);
+      if (!agreed || nodes_[node].address != move_.to)
+        not_told(node, *would ? told_in_turn : none_told);
     }
     if (!agreed) return {};
     return move_.to.empty() ? Result<void>() : add_new_member(*target);
@@ -78,10 +86,10 @@ class Resize final : Adopting {
     return count;
   }
 
-  void not_told(std::size_t node) {
+  void not_told(std::size_t node, const char* why) {
     const auto found = adoptions_[node].adoption;
     if (found == Adoption::already_there || found == Adoption::waits) return;
-    unconfirmed(node, nodes_[node].address == move_.to ? not_agreed : told_in_turn);
+    unconfirmed(node, nodes_[node].address == move_.to ? not_agreed : why);
   }
 
   Result<void> look_at_new_member() const {
@@ -108,6 +116,22 @@ class Resize final : Adopting {
     OfNodes commands(nodes_.size());
     commands[node] = command(node, target, {markers_[node] ? markers_[node]->state() : "", false});
     return write(commands, target);
+  }
+
+  /// Whether each of those that are to be told would take it. If only some of them were told that a
+  /// member leaves, which does not count together with these, programs might find no quorum.
+  Result<bool> all_would(const OfNodes& all, const SetConfiguration& target) {
+    OfNodes commands(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (all[node].empty()) continue;
+      commands[node] = command(node, target, {.seen = markers_[node]->state(), .asks = true});
+    }
+    if (auto done = write(commands, target); !done) return tl::make_unexpected(done.error());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const bool waits = adoptions_[node].adoption == Adoption::waits;
+      if (!all[node].empty() && (waits || !accepted(node))) return false;
+    }
+    return true;
   }
 
   /// One after the other, until one is not told. First those for which the number of members stays.

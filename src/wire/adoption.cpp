@@ -45,7 +45,9 @@ std::vector<std::string> adoption_command(const SetTerms& set, const engine::Mem
                                    std::string(set.layout.marker),
                                    std::string(set.layout.notes),
                                    step.seen,
-                                   step.forming ? "forming" : "set",
+                                   step.asks      ? ""
+                                   : step.forming ? "forming"
+                                                  : "set",
                                    marker.id,
                                    std::string(set.layout.id),
                                    std::to_string(its.members.size()),

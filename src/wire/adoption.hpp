@@ -20,6 +20,7 @@ namespace redlock::wire {
 struct AdoptionStep {
   std::string seen = {};  ///< NodeMarker::state() of the marker that it replaces; empty: none
   bool forming = false;   ///< other members have to agree before it counts
+  bool asks = false;      ///< only whether the node would take it; nothing is told
 };
 /// With which id a node that has no marker must still be pending, and the new one that it gets if
 /// it is not.

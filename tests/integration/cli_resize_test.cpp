@@ -81,6 +81,31 @@ TEST_CASE_FIXTURE(Growing, "a set grows and shrinks while a lock is held, and pr
   CHECK(client->lock("b").acquire({.wait = 20s}).has_value());
 }
 
+TEST_CASE_FIXTURE(Growing, "while one member refuses another number, no other is told of it") {
+  exits_with(0, set_command(seed, {"set", "add", spares.uri(0)}));
+  const auto client = Client::create({.nodes = fleet.uris(), .lease = 1s, .max_lease = 1500ms});
+  REQUIRE(client);
+  const auto lease = client->lock("a").acquire({.wait = 20s});
+  REQUIRE(lease);
+  // As if the clock of the last had been set back: it refuses for one lease from its first answer.
+  run_on_all(fleet, {"HDEL", "redlock:node", "resized"});
+  spares.run(0, {"HSET", "redlock:node", "resized", "9000000000000"});
+  const auto before = spares.run(0, {"HGET", "redlock:node", "epoch"});
+  const auto told = Admin(*client).remove(fleet.uri(0));
+  REQUIRE(told);
+  REQUIRE(told->size() == 3);
+  for (const std::size_t node : {0UL, 1UL}) {
+    CHECK((*told)[node].adoption == Adoption::unconfirmed);
+    CHECK(contains((*told)[node].detail, "no member was told"));
+    CHECK(fleet.run(node + 1, {"HGET", "redlock:node", "epoch"}) == before);
+  }
+  CHECK((*told)[2].adoption == Adoption::waits);
+  CHECK(contains((*told)[2].detail, "the number of members was changed a moment ago"));
+  exits_with(0, set_command(seed, {"set", "remove", fleet.uri(0)}));
+  CHECK(members().size() == 3);
+  CHECK(lease->valid());
+}
+
 TEST_CASE_FIXTURE(Growing, "a change of the number that cannot be, or be finished, is refused") {
   CHECK(contains(exits_with(64, set_command(seed, {"set", "remove", spares.uri(0)})).err,
                  "is no member of the set, whose members are " + fleet.uri(0)));

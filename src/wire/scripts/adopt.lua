@@ -5,7 +5,8 @@
 -- marker also names the promotion for which that is said.
 --   KEYS  1 marker (hash)   2 notes (hash)
 --   ARGV  1 what is there now: SET EPOCH; SET alone while the set is being formed; or empty
---         2 set, or forming: all members have to say so before one of them is of the set
+--         2 set; forming: all members have to say so before one of them is of the set; or empty:
+--         the node only says whether it would take the marker
 --         3 id of this member   4 layout   5 number of nodes   6 max_lease in ms   7 set   8 epoch
 --         9 members: ID=ADDRESS, with blanks between them
 --         10 promotion (or empty, or none)
@@ -14,9 +15,9 @@
 --         12 id of the pending node (or none: an operator's word)
 --         of a pending node   13 how long notes are kept, in ms   14 the id that it gets if it has
 --         lost its own: always a new one, or that it lost it once more would go unseen
--- Replies 'written', 'resized MS' if the number of members may be changed in so many ms, the id of
--- the pending node if it is another (perhaps a new one), or the fields and values of the marker
--- that is there.
+-- Replies 'written', 'ready' if it would take the marker, 'resized MS' if the number of members may
+-- be changed in so many ms, the id of the pending node if it is another (perhaps a new one), or the
+-- fields and values of the marker that is there.
 local marker, notes = KEYS[1], KEYS[2]
 local seen, field, id, layout, nodes, max_lease, set, epoch, members = unpack(ARGV)
 local promotion = ARGV[10] or ''
@@ -46,10 +47,15 @@ if written then
     -- Where the clock was set back meanwhile, the time begins anew.
     local resized = math.min(tonumber(there('resized')) or 0, ms)
     local left = resized + stays - ms
-    redis.call('HSET', marker, 'resized', string.format('%.0f', left > 0 and resized or ms))
+    -- A node that is only asked writes, too: if it cannot, it is not ready.
+    local keeps = left > 0 or field == ''
+    redis.call('HSET', marker, 'resized', string.format('%.0f', keeps and resized or ms))
     if left > 0 then
       return string.format('resized %.0f', left)
     end
+  end
+  if field == '' then
+    return 'ready'
   end
   redis.call('HSET', marker, 'id', id, 'layout', layout, 'nodes', nodes, 'max_lease_ms', max_lease,
     'epoch', epoch, 'members', members, field, set)
@@ -60,7 +66,7 @@ if written then
 end
 local same = there('layout') == layout and there('nodes') == nodes
   and there('max_lease_ms') == max_lease and there('set') == set
-if promotion ~= '' and same then
+if field ~= '' and promotion ~= '' and same then
   redis.call('HSET', marker, 'vouched', promotion)
 end
 return written and 'written' or redis.call('HGETALL', marker)
