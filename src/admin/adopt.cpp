@@ -43,18 +43,25 @@ constexpr auto* not_all =
     "a new set is adopted when all its nodes can be asked: start the others and adopt again, or "
     "correct the list";
 
+constexpr auto* not_known =
+    "no marker was changed, as it is not known who the members are: too few show it, or so many "
+    "may "
+    "have been told of later ones; start the nodes that do not answer, and if one has lost its "
+    "data, give it its marker again (redlock adopt --replaced NODE, with the list of today)";
+
 /// Nodes without a marker, and one in the place of another.
 class Joining final : Adopting {
  public:
-  Joining(NodeQuery& query, const std::set<std::string>& replaced, MemberMove move = {})
-      : Adopting(query, std::move(move)), replaced_(replaced) {}
+  Joining(NodeQuery& query, const std::set<std::string>& replaced, MemberMove move = {},
+          NamedMembers named = {})
+      : Adopting(query, std::move(move)), replaced_(replaced), named_(std::move(named)) {}
 
   Result<std::vector<NodeAdoption>> run() {
     if (auto done = look(); !done) return tl::make_unexpected(done.error());
     const bool is_new = std::ranges::none_of(
         markers_, [](const auto& marker) { return marker && !marker->set_name.empty(); });
     if (!move_.to.empty()) {
-      if (auto done = joins_no_second_set(); !done) return tl::make_unexpected(done.error());
+      if (auto done = may_join(); !done) return tl::make_unexpected(done.error());
       if (const auto node = that_shows_another_number()) {
         return refused(nodes_[*node].label + ": its marker names " +
                        std::to_string(markers_[*node]->configuration().members.size()) +
@@ -126,7 +133,7 @@ class Joining final : Adopting {
       for (std::size_t node = 0; node < nodes_.size(); ++node) leave(node);
       return {};
     }
-    may_have_voted_ = may_be_made(*its);
+    may_have_voted_ = may_have_voted_ || may_be_made(*its);
     if (auto done = take_places(*its); !done) return done;
     auto commands = as_members(*its);
     if (auto done = see_fences(commands, query_.quorum()); !done) return done;
@@ -142,7 +149,7 @@ class Joining final : Adopting {
       if (!accepted(node) || (is_member(node) && !was_member(node, *its))) continue;
       if (!agreed) {
         unconfirmed(node, not_agreed);
-      } else if (nodes_[node].address == move_.to) {
+      } else if (joins(node)) {
         const auto votes = admit(node, query_.quorum(), *its);
         if (!votes) return tl::make_unexpected(votes.error());
       }
@@ -158,9 +165,8 @@ class Joining final : Adopting {
   /// A node of the list names more members, or fewer.
   [[nodiscard]] std::optional<std::size_t> that_shows_another_number() const {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (is_member(node) && markers_[node]->configuration().members.size() != nodes_.size()) {
-        return node;
-      }
+      const bool counts = is_member(node) && !has_no_say(node);
+      if (counts && markers_[node]->configuration().members.size() != nodes_.size()) return node;
     }
     return std::nullopt;
   }
@@ -169,12 +175,11 @@ class Joining final : Adopting {
   /// the first one of several that is not past; but the next one if its new member is the one that
   /// is put in a place now, because that was interrupted. Of two that were begun at once, neither
   /// of which can have had a quorum, this one goes on, under another epoch.
-  [[nodiscard]] std::optional<SetConfiguration> configuration() const {
+  [[nodiscard]] std::optional<SetConfiguration> configuration() {
     std::map<std::string, std::uint32_t> named;
     std::vector<std::pair<SetConfiguration, std::uint32_t>> shown;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (!accepted(node) || !markers_[node]) continue;
-      if (is_member(node) && nodes_[node].address == move_.to && !is_listed(node)) continue;
+      if (!accepted(node) || !markers_[node] || has_no_say(node)) continue;
       auto its = markers_[node]->configuration();
       ++named[its.set];
       if (!is_member(node)) continue;
@@ -184,7 +189,7 @@ class Joining final : Adopting {
     std::erase_if(shown, [&](const auto& each) { return named[each.first.set] < query_.quorum(); });
     if (shown.empty()) return std::nullopt;
     std::ranges::sort(shown, {}, [](const auto& each) { return each.first.epoch; });
-    // One of a quorum's later ones may have been in force.
+    // A quorum of the nodes show later ones, of which one may be in force.
     const auto is_past = [&](const auto& each) {
       std::uint32_t later = 0;
       for (const auto& [next, count] : shown) later += next.epoch > each.first.epoch ? count : 0;
@@ -197,12 +202,14 @@ class Joining final : Adopting {
     const bool is_rivalled =
         count < query_.quorum() && shown.size() > 1 && shown[1].first.epoch == base.epoch;
     SetConfiguration its = base;
+    std::vector<SetConfiguration> later;
+    for (const auto& [address, elsewhere] : named_.shown) later.push_back(elsewhere);
     for (const auto& [next, its_count] : shown) {
+      later.push_back(next);
       if (next.epoch > its.epoch && is_this_move(base, next)) its = next;
     }
-    // A later one may have a quorum by the nodes that could not be asked.
-    const bool may_be_past = count < query_.quorum() && shown.size() > 1 && !all_show();
-    if (may_be_past && its == base) return std::nullopt;
+    if (may_be_left(base, its, later)) return std::nullopt;
+    may_have_voted_ = base.at(move_.to) != nullptr;  // the change that this undoes may be made
     if (is_rivalled) its.epoch = next_epoch();
     const bool is_done = its.at(move_.to) != nullptr && its.at(move_.from) == nullptr;
     if (is_done && last_epoch() > its.epoch) its.epoch = next_epoch();
@@ -217,18 +224,62 @@ class Joining final : Adopting {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       const bool is_asked = adoptions_[node].cause == Cause::none;
       const bool names = is_member(node) && markers_[node]->configuration().at(move_.to) != nullptr;
-      if (nodes_[node].address != move_.to && (names || !is_asked)) ++may_name;
+      if (!joins(node) && (names || !is_asked)) ++may_name;
     }
     return may_name >= query_.quorum();
   }
 
-  /// One that has lost its marker may have been told of later members, as one that is silent.
-  [[nodiscard]] bool all_show() const {
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      const bool joins = nodes_[node].address == move_.to;
-      if (adoptions_[node].cause != Cause::none || !(joins || is_member(node))) return false;
+  /// Whether later members than these, which are not those of this move, may have been in force: a
+  /// quorum may have been told of them, silent ones and those that lost their marker too.
+  [[nodiscard]] bool may_be_left(const SetConfiguration& base, const SetConfiguration& its,
+                                 const std::vector<SetConfiguration>& later) const {
+    const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(base.members.size()));
+    const auto silent = std::ranges::count_if(
+        base.members, [&](const Member& member) { return !shown_by(member); });
+    if (silent >= quorum) return true;
+    return std::ranges::any_of(later, [&](const SetConfiguration& other) {
+      const bool is_later = other.set == base.set && other.epoch >= base.epoch;
+      return is_later && other != base && other != its && may_be_made(base, other) >= quorum;
+    });
+  }
+
+  /// How many may have been told of it, without the one that is new in it: that one is given its
+  /// marker only when a quorum of the others are told. If two are new, it follows on members that
+  /// were in force after `base`.
+  [[nodiscard]] std::size_t may_be_made(const SetConfiguration& base,
+                                        const SetConfiguration& its) const {
+    std::size_t fresh = 0;
+    std::size_t told = 0;
+    for (const Member& member : its.members) {
+      const auto shown = shown_by(member);
+      const bool is_new = !base.has(member.id);
+      fresh += is_new ? 1 : 0;
+      told += shown ? (shown->epoch >= its.epoch && may_follow(base, its, *shown)) : !is_new;
     }
-    return true;
+    return fresh > 1 ? its.members.size() : told;
+  }
+
+  /// Whether it may have been made after `its`: no member that this left out comes back by its id.
+  [[nodiscard]] static bool may_follow(const SetConfiguration& base, const SetConfiguration& its,
+                                       const SetConfiguration& shown) {
+    if (shown.epoch == its.epoch) return shown == its;
+    return std::ranges::none_of(base.members, [&](const Member& member) {
+      return !its.has(member.id) && shown.has(member.id);
+    });
+  }
+
+  /// What the member shows; nothing if it is silent, or another node is at its address, or it has
+  /// lost its marker.
+  [[nodiscard]] std::optional<SetConfiguration> shown_by(const Member& member) const {
+    const auto at = std::ranges::find(nodes_, member.address, &wire::NodeAddress::address);
+    const auto node = static_cast<std::size_t>(at - nodes_.begin());
+    if (at != nodes_.end()) {
+      const bool is_it = !joins(node) || (markers_[node] && markers_[node]->id == member.id);
+      const bool counts = is_it && accepted(node) && is_member(node);
+      return counts ? std::optional(markers_[node]->configuration()) : std::nullopt;
+    }
+    const auto found = named_.shown.find(member.address);
+    return found == named_.shown.end() ? std::nullopt : std::optional(found->second);
   }
 
   [[nodiscard]] bool is_this_move(const SetConfiguration& before,
@@ -292,6 +343,7 @@ class Joining final : Adopting {
   /// that could not be asked have it.
   void leave(std::size_t node) {
     if (!accepted(node)) return;
+    if (!move_.to.empty()) return unconfirmed(node, not_known);
     if (!is_member(node)) return unconfirmed(node, no_set);
     const std::string& name = markers_[node]->set_name;
     std::uint32_t alike = 0;
@@ -314,6 +366,7 @@ class Joining final : Adopting {
   }
 
   const std::set<std::string>& replaced_;
+  const NamedMembers named_;
 };
 
 /// As reports name them; the list may spell the same address in other ways.
@@ -355,38 +408,45 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
     return tl::make_unexpected(
         Error{Errc::invalid_argument, !old_one ? old_one.error() : new_one.error(), {}});
   }
-  // The questions are asked by other clients; whether this one may wait is asked here.
-  if (auto query = admin::NodeQuery::inspecting(*client_->impl()); !query) {
-    return tl::make_unexpected(query.error());
-  }
+  auto named = admin::ask_named_members(*client_);
+  if (!named) return tl::make_unexpected(named.error());
   if (auto error = admin::other_scheme(*new_one, *old_one)) {
     return tl::make_unexpected(std::move(*error));
   }
   auto nodes = client_->impl()->nodes();
   std::erase_if(nodes, [](const wire::NodeAddress& node) { return node.label.empty(); });
-  const auto in_list = [&](const wire::NodeAddress& node) {
-    return std::ranges::find(nodes, node.address, &wire::NodeAddress::address);
+  const auto in_list = [&](const std::string& address) {
+    return std::ranges::find(nodes, address, &wire::NodeAddress::address);
   };
+  if (!named->agreed.empty() && !nodes.empty()) {
+    std::vector<wire::NodeAddress> members;
+    for (const auto& member : named->agreed) {
+      const auto same = in_list(member);
+      members.push_back(same != nodes.end() ? *same : wire::moved_to(nodes.front(), member));
+    }
+    nodes = std::move(members);
+  }
   // A client whose list has the new one goes on to the old one besides: the markers name it.
-  if (in_list(*old_one) != nodes.end() && in_list(*new_one) != nodes.end()) {
-    nodes.erase(in_list(*new_one));
+  if (in_list(old_one->address) != nodes.end() && in_list(new_one->address) != nodes.end()) {
+    nodes.erase(in_list(new_one->address));
   }
   ClientOptions options = client_->options();
   options.nodes.resize(nodes.size());
   for (std::size_t node = 0; node < nodes.size(); ++node) {  // as it is reached now
     options.nodes[node] = wire::uri_of(nodes[node], nodes[node]);
   }
-  const auto old_entry = in_list(*old_one);
-  const bool has_new = in_list(*new_one) != nodes.end();
-  if (old_entry == nodes.end() && !has_new) {
+  const auto old_entry = in_list(old_one->address);
+  const bool has_new = in_list(new_one->address) != nodes.end();
+  const bool has_old = old_entry != nodes.end();
+  if (!has_old && !has_new && named->agreed.empty()) {
     return tl::make_unexpected(
         Error{Errc::invalid_argument,
               "the list of nodes has neither " + old_one->label + " nor " + new_one->label +
                   "; give the list of the set with one of them, or a member of the set",
               {}});
   }
-  const wire::NodeAddress& login = has_new ? *in_list(*new_one) : *old_entry;
-  if (!has_new) {
+  const wire::NodeAddress& login = has_new ? *in_list(new_one->address) : nodes.front();
+  if (has_old && !has_new) {
     const auto at = static_cast<std::size_t>(old_entry - nodes.begin());
     options.nodes[at] = wire::uri_of(*new_one, login);
   }
@@ -409,7 +469,8 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   if (!client) return tl::make_unexpected(client.error());
   auto query = admin::NodeQuery::inspecting(*client->impl());
   if (!query) return tl::make_unexpected(query.error());
-  return admin::Joining(*query, {}, {old_one->address, new_one->address, leases}).run();
+  return admin::Joining(*query, {}, {old_one->address, new_one->address, leases}, std::move(*named))
+      .run();
 }
 
 const char* to_string(Adoption adoption) noexcept {

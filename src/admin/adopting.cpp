@@ -5,6 +5,7 @@
 
 #include "admin/fences.hpp"
 #include "admin/twins.hpp"
+#include "client/client_impl.hpp"
 #include "client/set_name.hpp"
 #include "net/kernel_random.hpp"
 #include "wire/info_text.hpp"
@@ -26,6 +27,10 @@ constexpr auto* until_leases_are_over =
 constexpr auto* beside = "another adoption has changed its marker at the same time; run it again";
 constexpr auto* not_any_more =
     "it is no member of its set any more: another node has taken its place; correct the list";
+constexpr auto* not_again_yet =
+    "it is a member again, and keeps the marker of an earlier membership; give the same redlock "
+    "set "
+    "command again";
 
 }  // namespace
 
@@ -42,6 +47,46 @@ std::optional<Error> other_scheme(const wire::NodeAddress& joins, const wire::No
 std::string new_id() {
   net::KernelRandom random;
   return wire::random_id(random);
+}
+
+Result<NamedMembers> ask_named_members(const Client& client) {
+  constexpr int most = 3;  // rounds: one node may be named only by a node that another one names
+  NamedMembers named;
+  std::vector<wire::NodeMarker> markers;
+  std::vector<wire::NodeAddress> known;
+  std::optional<Client> others;
+  ClientOptions options = client.options();
+  for (int rounds = 0; rounds < most; ++rounds) {
+    auto query = NodeQuery::inspecting(*(others ? others->impl() : client.impl()));
+    if (!query) return tl::make_unexpected(query.error());
+    const auto shown = ask_markers(*query);
+    if (!shown) return tl::make_unexpected(shown.error());
+    if (rounds == 0) known = query->nodes();
+    for (std::size_t node = 0; node < shown->size(); ++node) {
+      const auto& marker = (*shown)[node];
+      const wire::SetTerms terms{.max_lease = options.max_lease};
+      if (!marker || marker->set_name.empty() || marker->disagreement(terms)) continue;
+      named.shown[query->nodes()[node].address] = marker->configuration();
+      markers.push_back(*marker);
+    }
+    if (const auto agreed = agreed_set(markers)) {
+      named.agreed = agreed->members;
+      break;
+    }
+    options.nodes.clear();
+    for (const auto& marker : markers) {
+      for (const auto& member : set_of(marker).members) {
+        if (std::ranges::count(known, member, &wire::NodeAddress::address) != 0) continue;
+        known.push_back(wire::moved_to(known.front(), member));
+        options.nodes.push_back(wire::uri_of(known.back(), known.front()));
+      }
+    }
+    if (options.nodes.empty()) break;
+    auto next = Client::create(options);
+    if (!next) return tl::make_unexpected(next.error());
+    others = std::move(*next);
+  }
+  return named;
 }
 
 Adopting::Adopting(NodeQuery& query, MemberMove move)
@@ -65,6 +110,9 @@ Result<void> Adopting::look() {
   for (std::size_t node = 0; node < nodes_.size(); ++node) {
     run_ids.push_back(take_info(node, (*infos)[node].answers[0]));
     take_marker(node, (*infos)[node].answers[1]);
+  }
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (!move_.resizes() && !has_no_say(node)) compare_number(node);
   }
   const auto twins = find_twins(query_, run_ids);
   if (!twins) return tl::make_unexpected(twins.error());
@@ -98,15 +146,17 @@ void Adopting::take_marker(std::size_t node, const wire::Answer& answer) {
   const auto trouble = trouble_of(answer, nodes_[node]);
   if (trouble.cause != Cause::none) return fail(node, trouble.cause, trouble.detail);
   markers_[node] = read_marker(answer, nodes_[node]);
-  if (!markers_[node]) return;
+  const auto how = markers_[node] ? markers_[node]->disagreement(set_) : std::nullopt;
+  if (how) disagrees(node, *how);
+}
+
+void Adopting::compare_number(std::size_t node) {
+  if (!markers_[node] || !accepted(node)) return;
   const std::size_t members = markers_[node]->configuration().members.size();
-  if (const auto how = markers_[node]->disagreement(set_)) {
-    disagrees(node, *how);
-  } else if (!move_.resizes() && members != nodes_.size()) {
-    disagrees(node, "its marker says nodes " + std::to_string(members) + ", this client " +
-                        std::to_string(nodes_.size()) +
-                        "; give the whole list, or one or two of its members");
-  }
+  if (members == nodes_.size()) return;
+  disagrees(node, "its marker says nodes " + std::to_string(members) + ", this client " +
+                      std::to_string(nodes_.size()) +
+                      "; give the whole list, or one or two of its members");
 }
 
 tl::unexpected<Error> Adopting::no_member(const SetConfiguration& its) const {
@@ -164,9 +214,17 @@ std::uint64_t Adopting::next_epoch() const {
   return last_epoch() + 1 + random.next() % most_skipped;
 }
 
-Result<void> Adopting::joins_no_second_set() const {
+Result<void> Adopting::may_join() const {
   const std::size_t node = new_node();
   if (node == nodes_.size() || !is_member(node)) return {};
+  for (std::size_t other = 0; other < nodes_.size(); ++other) {
+    if (other == node || !is_member(other)) continue;
+    const auto its = markers_[other]->configuration().members;
+    const auto same = std::ranges::find(its, markers_[node]->id, &Member::id);
+    if (same != its.end() && same->address != move_.from && same->address != move_.to) {
+      return refused(move_.to + ": it has the data of another member; start it empty");
+    }
+  }
   std::optional<std::string> another;
   for (std::size_t other = 0; other < nodes_.size(); ++other) {
     if (other == node || !is_member(other)) continue;
@@ -194,7 +252,7 @@ Result<void> Adopting::clear_former(std::size_t node) {
 
 bool Adopting::is_listed(std::size_t node) const {
   for (std::size_t other = 0; other < nodes_.size() && is_member(node); ++other) {
-    if (other == node || !is_member(other)) continue;
+    if (other == node || !is_member(other) || !accepted(other)) continue;
     const auto its = markers_[other]->configuration();
     const Member* const member = its.at(nodes_[node].address);
     const bool is_it = member != nullptr && member->id == markers_[node]->id;
@@ -219,7 +277,7 @@ std::vector<QueryCommand> Adopting::as_member(std::size_t node, const SetConfigu
   } else if (marker.configuration().epoch > its.epoch) {
     disagrees(node, interrupted);
   } else if (!its.has(marker.id)) {
-    disagrees(node, not_any_more);
+    disagrees(node, its.at(nodes_[node].address) == nullptr ? not_any_more : not_again_yet);
   } else if (marker.configuration() != its) {
     return command(node, its, {marker.state(), false});
   } else if (!promotions_[node].empty()) {
@@ -276,7 +334,8 @@ void Adopting::read(std::size_t node, const wire::Answer& answer, const std::str
 std::vector<NodeHealth> Adopting::healths() const {
   std::vector<NodeHealth> all(nodes_.size());
   for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    all[node].trouble.cause = adoptions_[node].cause;
+    const bool is_one = accepted(node) || adoptions_[node].cause != Cause::none;
+    all[node].trouble.cause = is_one ? adoptions_[node].cause : Cause::incompatible;
   }
   return all;
 }

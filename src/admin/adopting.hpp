@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,6 +49,15 @@ struct MemberMove {
 
 [[nodiscard]] std::string new_id();
 
+/// What the nodes of a client show, and those that are named there.
+struct NamedMembers {
+  /// Of the set that a majority of its members show alike; empty if none is.
+  std::vector<std::string> agreed{};
+  std::map<std::string, engine::SetConfiguration> shown{};  ///< by address, of those that answered
+};
+/// A list may be older than the set, and its members may have been replaced since.
+[[nodiscard]] Result<NamedMembers> ask_named_members(const Client& client);
+
 /// One adoption, or change of the members.
 class Adopting {
  protected:
@@ -62,6 +72,7 @@ class Adopting {
   /// The run id. The user may not be allowed to read INFO; then the operator's word has to suffice.
   std::string take_info(std::size_t node, const wire::Answer& answer);
   void take_marker(std::size_t node, const wire::Answer& answer);
+  void compare_number(std::size_t node);
   [[nodiscard]] std::size_t new_node() const {
     const auto found = std::ranges::find(nodes_, move_.to, &wire::NodeAddress::address);
     return static_cast<std::size_t>(found - nodes_.begin());
@@ -86,17 +97,22 @@ class Adopting {
   /// name members that an interrupted replacement told it, and messages name the epoch alone.
   [[nodiscard]] std::uint64_t next_epoch() const;
   /// Refuses a node that is a member elsewhere: told of it, the members would have it in a place in
-  /// which it never votes.
-  [[nodiscard]] Result<void> joins_no_second_set() const;
+  /// which it never votes. And one with the data of another member.
+  [[nodiscard]] Result<void> may_join() const;
   /// Of each node that stays a member.
   OfNodes as_members(const SetConfiguration& its);
-  /// Whether another node lists this one, as the member that it says it is.
+  [[nodiscard]] bool joins(std::size_t node) const { return nodes_[node].address == move_.to; }
+  /// Whether the marker of another node lists this one, by the id that is in its own.
   [[nodiscard]] bool is_listed(std::size_t node) const;
-  /// Whether the new member was one before, and still has the marker of then: nothing is concluded
-  /// from that, and it goes when a quorum names the new member. Changed instead of removed, it
-  /// would let the node vote at once, also while leases live that others confirmed without it.
+  /// Whether the new member has a marker, by which no other node knows it.
+  [[nodiscard]] bool has_no_say(std::size_t node) const {
+    return joins(node) && is_member(node) && !is_listed(node);
+  }
+  /// Whether the new member was one before, and still has the marker of then. That marker decides
+  /// nothing, and is removed when a quorum names the new member. If it were changed instead, the
+  /// node would vote at once, also while leases live that others confirmed without it.
   [[nodiscard]] bool was_member(std::size_t node, const SetConfiguration& its) const {
-    return accepted(node) && nodes_[node].address == move_.to && is_member(node) &&
+    return accepted(node) && joins(node) && is_member(node) &&
            markers_[node]->set_name == its.set && !its.has(markers_[node]->id);
   }
   [[nodiscard]] bool is_member(std::size_t node) const {

@@ -69,8 +69,7 @@ class Resize final : Adopting {
     }
     const bool agreed = told() >= quorum;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (!agreed || nodes_[node].address != move_.to)
-        not_told(node, *would ? told_in_turn : none_told);
+      if (!agreed || !joins(node)) not_told(node, *would ? told_in_turn : none_told);
     }
     if (!agreed) return {};
     return move_.to.empty() ? Result<void>() : add_new_member(*target);
@@ -80,8 +79,7 @@ class Resize final : Adopting {
   [[nodiscard]] std::uint32_t told() const {
     std::uint32_t count = 0;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      const bool joins = nodes_[node].address == move_.to;
-      count += !joins && adoptions_[node].adoption == Adoption::already_there ? 1 : 0;
+      count += !joins(node) && adoptions_[node].adoption == Adoption::already_there ? 1 : 0;
     }
     return count;
   }
@@ -89,7 +87,7 @@ class Resize final : Adopting {
   void not_told(std::size_t node, const char* why) {
     const auto found = adoptions_[node].adoption;
     if (found == Adoption::already_there || found == Adoption::waits) return;
-    unconfirmed(node, nodes_[node].address == move_.to ? not_agreed : why);
+    unconfirmed(node, joins(node) ? not_agreed : why);
   }
 
   Result<void> look_at_new_member() const {
@@ -97,14 +95,7 @@ class Resize final : Adopting {
     const std::size_t node = new_node();
     if (node == nodes_.size()) return refused(other_nodes);
     if (!accepted(node)) return refused(move_.to + ": " + adoptions_[node].detail);
-    for (std::size_t other = 0; other < nodes_.size() && is_member(node); ++other) {
-      if (other == node || !is_member(other)) continue;
-      const auto its = markers_[other]->configuration();
-      if (its.has(markers_[node]->id) && !is_listed(node)) {
-        return refused(move_.to + ": it has the data of another member; start it empty");
-      }
-    }
-    return joins_no_second_set();
+    return may_join();
   }
 
   Result<void> add_new_member(const SetConfiguration& target) {
@@ -182,7 +173,7 @@ class Resize final : Adopting {
     const auto explain =
         std::max<std::uint32_t>(2, engine::quorum_of(former_size_) + asked - former_size_);
     for (std::size_t node = 0; begins_ && node < nodes_.size(); ++node) {
-      if (nodes_[node].address == move_.to) continue;
+      if (joins(node)) continue;
       const auto carried = carry_fences(query_, healths(), node, all, explain);
       if (!carried) return tl::make_unexpected(carried.error());
       if (!*carried) return too_few_fences(nodes_[node].label + " and of all others that stay");
@@ -206,7 +197,7 @@ class Resize final : Adopting {
       if (why_not.empty()) why_not = nodes_[node].label + from;
     };
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (nodes_[node].address == move_.to && !is_listed(node)) continue;
+      if (joins(node) && !is_listed(node)) continue;
       if (!accepted(node)) {
         keeps(node, ": " + adoptions_[node].detail + all_who_stay);
         continue;

@@ -419,6 +419,46 @@ TEST_CASE_FIXTURE(AdoptedSet,
   fleet.resume(1);
 }
 
+TEST_CASE_FIXTURE(AdoptedSet, "a list from before a replacement makes no second set") {
+  Fleet spares({.nodes = 2, .persistence = Persistence::always});
+  fleet.kill(2);
+  exits_with(0, ask(fleet, {"set", "replace", fleet.uri(2), spares.uri(0), "--over"}));
+  fleet.restart(2);
+  fleet.kill(1);
+  const auto epoch = epoch_on(fleet, 0);
+  const Arguments another{"set", "replace", fleet.uri(1), spares.uri(1), "--over"};
+  SUBCASE("if a quorum of the members of today answers") {
+    exits_with(0, ask(fleet, another));
+    const auto members = fleet.run(0, {"HGET", "redlock:node", "members"});
+    for (const auto& member : {fleet.uri(0), spares.uri(0), spares.uri(1)}) {
+      CHECK(contains(members, member));
+    }
+    CHECK(has_marker(spares, 1));
+  }
+  SUBCASE("if none does") {
+    spares.kill(0);
+    const auto refused = exits_with(1, ask(fleet, another));
+    CHECK(contains(refused.out, "it is not known who the members are"));
+    CHECK(epoch_on(fleet, 0) == epoch);
+    CHECK_FALSE(has_marker(spares, 1));
+  }
+  CHECK(epoch_on(fleet, 2) == 1);
+}
+TEST_CASE_FIXTURE(AdoptedSet,
+                  "a member that forgot its grants waits, also when a change is undone") {
+  run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "1500"});
+  Variables short_leases = with_quarantine;
+  short_leases["REDLOCK_MAX_LEASE"] = "1500ms";
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  const auto id = [&](std::size_t node) { return fleet.run(node, {"HGET", "redlock:node", "id"}); };
+  fleet.run(
+      0, {"HSET", "redlock:node", "epoch", "2", "members",
+          id(0) + "=" + fleet.uri(0) + " " + id(1) + "=" + fleet.uri(1) + " new=" + spare.uri(0)});
+  fleet.restart(2, cluster::Data::empty);
+  const auto back = exits_with(
+      0, ask(fleet, {"set", "replace", spare.uri(0), fleet.uri(2), "--over"}, short_leases));
+  CHECK(contains(back.err, fleet.uri(2) + " is a member, and grants locks in about "));
+}
 TEST_CASE_FIXTURE(AdoptedSet, "a former member comes back as a new one, whatever was interrupted") {
   run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "1500"});
   const Fleet spares({.nodes = 2, .persistence = Persistence::always});
