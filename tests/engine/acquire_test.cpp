@@ -119,6 +119,9 @@ TEST_CASE("a lost vote is contended if a quorum votes, else no_quorum at the nod
   // It is capped by the remaining validity.
   Rig slow(3, {.node_timeout = 10s});
   CHECK(slow.ends_after(988ms, slow.acquire(Rig::request(1s))));
+  auto what = Rig::request(1s);
+  what.min_validity = 400ms;
+  CHECK(slow.ends_after(588ms, slow.acquire(what)));
 }
 
 TEST_CASE("a quorum that answers too late is released on every node") {

@@ -151,3 +151,12 @@ TEST_CASE("an inner entry may ask for renewal, which the outer explicit lease ha
   CHECK(rig.oldest<HoldCommand>(0).lease == 30s);
   CHECK(rig.count_at(0) == 1);
 }
+
+TEST_CASE("an inner entry that asks for renewal does not shorten the outer lease") {
+  ReentryRig rig(Rig::request(40s));
+  rig.enter(rig.grant, 30s, true);
+  rig.confirm_all();
+  rig.advance(14s);
+  REQUIRE(rig.oldest_is<HoldCommand>(0));
+  CHECK(rig.oldest<HoldCommand>(0).lease == 40s);
+}

@@ -62,6 +62,13 @@ TEST_CASE("a waiting time that ends while others hold the lock is timed_out, els
   }
 }
 
+TEST_CASE("of a waiting time that is nearly over half is left for the last attempt") {
+  Rig rig(3);
+  rig.acquire(Rig::waiting(60ms));
+  refuse_all(rig);
+  CHECK(rig.only_after(30ms, [&] { return rig.asked(0); }));
+}
+
 TEST_CASE("a deadline that is over sends nothing") {
   Rig rig(3);
   auto what = Rig::request();

@@ -154,6 +154,18 @@ TEST_CASE("a client passes a lock on among its calls, and lets others come once 
   CHECK(pauses <= rig.since_start() / Lines::passing_on + 1);
 }
 
+TEST_CASE("a lock is passed on to the second call if the first one is asking already") {
+  Bargers rig;
+  const GrantId grant = rig.grant(rig.acquire(Rig::waiting(60s)));
+  rig.acquire(Rig::waiting(60s));
+  rig.take(0);
+  rig.acquire(Rig::waiting(60s));
+  rig.refuse_all();
+  rig.release(grant);
+  rig.answer(0, ReleasedHere{});
+  CHECK(rig.oldest_is<AcquireCommand>(0));
+}
+
 TEST_CASE("who waits in order has a lock that its client gives back before those who barge") {
   Bargers rig;
   rig.wakes(1);

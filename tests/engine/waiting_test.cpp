@@ -610,6 +610,18 @@ TEST_CASE("a call that ends in line ended for the holder, whatever it had failed
   CHECK(rig.ballot(id, 0).vote == Vote::refused);
 }
 
+TEST_CASE("a deadline that ends a question tells what the attempts before it failed for") {
+  Crowd rig({.node_timeout = 10s});
+  auto what = in_order(60s);
+  what.deadline = Rig::start + 500ms;
+  const auto id = rig.acquire(what);
+  rig.answer({0, 1, 2, 3, 4}, down);
+  rig.pause_of(0);
+  CHECK(rig.ends_after(Rig::start + 500ms - rig.now, id));
+  CHECK(rig.failure(id) == Errc::no_quorum);
+  CHECK(rig.ballot(id, 0).vote == Vote::unavailable);
+}
+
 TEST_CASE("a call that ends with a question under way leaves behind it") {
   Waiter rig;
   rig.refuse({0, 1, 2});

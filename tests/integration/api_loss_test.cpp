@@ -91,12 +91,13 @@ TEST_CASE("lost() comes while the loop thread is held up, for explicit and renew
       start_client(three_nodes(), [](ClientOptions& options) { options.lease = 2s; });
   const auto loop = loop_thread_of(client);
   within_a_lease([&] {
-    const Lease fixed = must(client.lock("fixed").acquire({.lease = 1s, .wait = patience}));
-    const Lease renewed = must(client.lock("renewed").acquire({.wait = patience}));
     Told of_fixed;
     Told of_renewed;
-    const std::stop_callback fixed_lost(fixed.lost(), [&] { of_fixed.record(fixed); });
+    const Lease renewed = must(client.lock("renewed").acquire({.wait = patience}));
     const std::stop_callback renewed_lost(renewed.lost(), [&] { of_renewed.record(renewed); });
+    // It ends before the one that is watched already.
+    const Lease fixed = must(client.lock("fixed").acquire({.lease = 1s, .wait = patience}));
+    const std::stop_callback fixed_lost(fixed.lost(), [&] { of_fixed.record(fixed); });
     auto awaited = fixed.async_lost().as_future();
     {
       const HeldUp held_up(client);

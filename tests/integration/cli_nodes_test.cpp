@@ -239,6 +239,17 @@ TEST_CASE("a node with a marker that may have forgotten waits for that long less
   CHECK(nodes[0]["quarantine"].is_null());
 }
 
+TEST_CASE("doctor says when the first lock can be taken, if one node votes at once and two wait") {
+  const Fleet fleet(
+      {.nodes = 3,
+       .persistence = Persistence::always,
+       .adopted = true,
+       .node_settings = {{1, {"appendfsync everysec"}}, {2, {"appendfsync everysec"}}}});
+  const auto examination = examine(fleet, with_quarantine);
+  CHECK(examination["nodes"][0]["quarantine"] == nullptr);
+  CHECK(has_problem(examination["problems"], "warning", "takes its first lock in "));
+}
+
 TEST_CASE("what is no lock node is found, not adopted, and left without a marker") {
   const Fleet fleet({.nodes = 4,
                      .persistence = Persistence::always,

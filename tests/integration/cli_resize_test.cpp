@@ -127,6 +127,13 @@ TEST_CASE_FIXTURE(Growing, "a change of the number that cannot be, or be finishe
   CHECK(members().size() == 3);
 }
 
+TEST_CASE("of two members none is taken out, as the other would be no quorum of them") {
+  const Fleet two({.nodes = 2, .persistence = Persistence::always, .adopted = true});
+  run_on_all(two, {"HSET", "redlock:node", "max_lease_ms", "1500"});
+  const auto refused = exits_with(69, set_command(two.uris(), {"set", "remove", two.uri(0)}));
+  CHECK(contains(refused.err, "which is no quorum of them"));
+}
+
 TEST_CASE_FIXTURE(Growing, "a node of another set gets no place, and nothing is changed") {
   for (const std::size_t size : {1, 3}) {
     Fleet others{{.nodes = size, .persistence = Persistence::always, .adopted = true}};

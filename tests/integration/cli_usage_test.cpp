@@ -134,6 +134,8 @@ TEST_CASE("durations that cannot work are refused, and without a unit with the u
                                         {"0", "longer than zero"},
                                         {"0s", "longer than zero"},
                                         {"forever", "has to end"},
+                                        {"24000h", "the most is a year"},
+                                        {"24001h", "too long"},
                                         {"99999999999h", "too long"},
                                         {"99999999999999999999s", "not a duration"},
                                         {"2m", "max_lease"},

@@ -270,6 +270,18 @@ TEST_CASE("a look-up that fails leaves the addresses that were found last") {
   name_server().fail(false);
 }
 
+TEST_CASE("a name that is gone loses the addresses that were found last") {
+  Fleet fleet({.nodes = 1});
+  name_server().set("node.example", {{"127.0.0.1", 0}});
+  LinkFixture link("redis://node.example:" + std::to_string(fleet.port(0)));
+  link.run_until_up();
+  name_server().set("node.example", {});
+  fleet.run(0, {"CLIENT", "KILL", "TYPE", "normal"});
+  link.run_until_down();
+  link.run_until_down();
+  CHECK(contains(link.downs.back().detail, "cannot resolve its name"));
+}
+
 TEST_CASE("an address that swallows packets leaves time for the next") {
   Fleet fleet({.nodes = 1});
   const int deaf = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
