@@ -27,6 +27,15 @@ struct NodeTrouble {
   std::string detail;         ///< in words: the node's error reply, or the library's own sentence
 };
 
+/// One node in a report on all of them.
+struct NodeReport {
+  std::string node;     ///< as it was configured, without its password
+  NodeTrouble trouble;  ///< why the node could not be asked
+
+  /// The node could be asked.
+  [[nodiscard]] bool answered() const noexcept { return trouble.cause == Cause::none; }
+};
+
 /// Which program took a lock, by its own account: a note for people, stored beside the owner. No
 /// part of the protocol reads the note, and any client that may write to the node can forge it.
 struct Holder {
@@ -62,9 +71,7 @@ struct WaitingCall {
 };
 
 /// One lock as one node sees it.
-struct NodeLock {
-  std::string node;     ///< as it was configured, without its password
-  NodeTrouble trouble;  ///< why the node could not be asked
+struct NodeLock : NodeReport {
   /// One owner of the lock on this node.
   struct OwnerCount {
     std::string owner;        ///< as Lease::owner() returns it
@@ -89,8 +96,6 @@ struct NodeLock {
   /// read the node's line.
   std::optional<std::vector<WaitingCall>> waiting{};
 
-  /// The node could be asked.
-  [[nodiscard]] bool answered() const noexcept { return trouble.cause == Cause::none; }
   /// The node could be asked, and no owner has the lock there.
   [[nodiscard]] bool free() const noexcept { return answered() && owners.empty() && !foreign_type; }
 };
@@ -153,10 +158,8 @@ enum class ForcedHere {
 /// For logs: "removed", "unreachable".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(ForcedHere what) noexcept;
 
-struct NodeForced {
-  std::string node;
+struct NodeForced : NodeReport {
   ForcedHere what = ForcedHere::unreachable;
-  NodeTrouble trouble;  ///< why the node is unreachable
 };
 
 struct ForcedRelease {
@@ -189,11 +192,7 @@ struct LockList {
   std::uint32_t quorum = 0;
   /// Every node, in the order of the configuration. A node that left even some questions unanswered
   /// has a cause of trouble, too: its locks may be missing from the list.
-  struct Node {
-    std::string node;     ///< as it was configured, without its password
-    NodeTrouble trouble;  ///< why the node could not be asked
-  };
-  std::vector<Node> nodes;
+  std::vector<NodeReport> nodes;
 };
 
 /// What a node's data says about itself (the hash redlock:node).
@@ -253,9 +252,7 @@ struct DamagedFence {
 };
 
 /// One node, examined. An optional member is empty if the node did not report it.
-struct NodeHealth {
-  std::string node;     ///< as it was configured, without its password
-  NodeTrouble trouble;  ///< why it could not be asked
+struct NodeHealth : NodeReport {
   std::optional<std::chrono::nanoseconds> round_trip;  ///< of one PING
   std::optional<std::string> version;                  ///< of Redis, as the server says it
   std::optional<std::string> run_id;                   ///< random, new at each start of the server
@@ -301,9 +298,6 @@ struct NodeHealth {
   /// Of the certificates by which the node is trusted, the one that ends first; none without TLS.
   std::optional<CertificateHealth> certificate{};
   std::vector<Problem> problems;  ///< what is wrong with it, and what to do
-
-  /// The node could be asked.
-  [[nodiscard]] bool reachable() const noexcept { return trouble.cause == Cause::none; }
 };
 
 /// The result of an examination: the worst severity that it found.

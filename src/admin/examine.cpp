@@ -186,7 +186,7 @@ class Examiner {
     expected.members = set.known().value_or(engine::SetConfiguration());
     expected.set_open =
         !expected.set_name &&
-        std::ranges::any_of(result_.nodes, [](const auto& node) { return !node.reachable(); });
+        std::ranges::any_of(result_.nodes, [](const auto& node) { return !node.answered(); });
     expected.now = now_;
     for (auto& node : result_.nodes) node.problems = admin::problems_of_node(node, expected);
     result_.problems = admin::problems_of_set(result_.nodes, expected);
@@ -216,7 +216,7 @@ class Examiner {
   Result<void> round_of(Commands commands, milliseconds timeout, Take take) {
     std::vector<std::vector<QueryCommand>> of_nodes(result_.nodes.size());
     for (std::size_t i = 0; i < of_nodes.size(); ++i) {
-      if (result_.nodes[i].reachable()) of_nodes[i] = commands(result_.nodes[i]);
+      if (result_.nodes[i].answered()) of_nodes[i] = commands(result_.nodes[i]);
     }
     const auto answers = query_.ask(of_nodes, timeout);
     if (!answers) return tl::make_unexpected(answers.error());
@@ -255,7 +255,7 @@ class Examiner {
   }
 
   static bool may_vote_some_day(const NodeHealth& node) {
-    return node.reachable() && !node.cluster && node.role.value_or("master") == "master";
+    return node.answered() && !node.cluster && node.role.value_or("master") == "master";
   }
 
   // A node that cannot write refuses PING, too, but answers INFO.

@@ -29,20 +29,18 @@ ForcedRelease nobody_found(const LockReport& report) {
   result.quorum = report.quorum;
   for (const NodeLock& node : report.nodes) {
     const auto what = node.answered() ? ForcedHere::not_told : ForcedHere::unreachable;
-    result.nodes.push_back({node.node, what, node.trouble});
+    result.nodes.push_back({{node.node, node.trouble}, what});
   }
   return result;
 }
 
 NodeForced on_node(const std::string& label, const engine::Reply& reply) {
-  if (std::holds_alternative<engine::ReleasedHere>(reply)) return {label, ForcedHere::removed, {}};
-  if (std::holds_alternative<engine::NotHeld>(reply)) return {label, ForcedHere::not_held, {}};
+  if (std::holds_alternative<engine::ReleasedHere>(reply))
+    return {{label, {}}, ForcedHere::removed};
+  if (std::holds_alternative<engine::NotHeld>(reply)) return {{label, {}}, ForcedHere::not_held};
   const auto* const why = std::get_if<engine::Unavailable>(&reply);
-  if (why == nullptr) {
-    return {label, ForcedHere::unreachable, {Cause::protocol_error, engine::answered_otherwise}};
-  }
-  return {
-      label, ForcedHere::unreachable, {why->cause, wire::sentence_of(why->objection, why->detail)}};
+  if (why == nullptr) return {{label, {Cause::protocol_error, engine::answered_otherwise}}};
+  return {{label, {why->cause, wire::sentence_of(why->objection, why->detail)}}};
 }
 
 struct AskForce {

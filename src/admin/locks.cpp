@@ -15,7 +15,6 @@
 #include "client/client_impl.hpp"
 #include "client/options_check.hpp"
 #include "client/sentence.hpp"
-#include "engine/quorum.hpp"
 #include "wire/holder_text.hpp"
 #include "wire/key_layout.hpp"
 
@@ -123,18 +122,15 @@ NodeLock read_all(const std::string& name, const wire::NodeAddress& node,
   return lock;
 }
 
-void judge(LockReport& report) {
+/// `silent`: the members that the list lacks, to which those are added that do not answer.
+void judge(LockReport& report, std::uint32_t silent) {
   std::tie(report.owner, report.nodes_of_owner) = admin::leading_owner(report.nodes);
   report.holder = admin::holder_of(report.nodes, report.owner);
   std::uint32_t free = 0;
-  std::uint32_t silent = 0;
   for (const auto& node : report.nodes) {
     if (node.free()) ++free;
     if (!node.answered()) ++silent;
   }
-  // A list without all members: the others, as many at most as have this quorum, say nothing.
-  const auto nodes = static_cast<std::uint32_t>(report.nodes.size());
-  if (report.quorum > engine::quorum_of(nodes)) silent += 2 * report.quorum - 1 - nodes;
   if (report.nodes_of_owner >= report.quorum) {
     report.verdict = Verdict::held;
   } else if (free >= report.quorum) {
@@ -161,7 +157,7 @@ Result<LockReport> Admin::inspect(std::string_view name,
     for (std::size_t i = 0; i < query.nodes().size(); ++i) {
       report.nodes.push_back(read_all(report.name, query.nodes()[i], (*answers)[i]));
     }
-    judge(report);
+    judge(report, query.unlisted());
     report.waiting = admin::waiting_on_any(report.nodes);
     return report;
   });

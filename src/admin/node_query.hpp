@@ -38,10 +38,10 @@ struct NodeAnswers {
   bool wakes = false;  ///< whether it would wake waiters; known to a query that inspects
 };
 
-/// The nodes to query, and the connections for it.
 /// Whether the nodes are told user and password.
 enum class Login { as_configured, none };
 
+/// The nodes to query, and the connections for it.
 class NodeQuery {
  public:
   /// Uses the client's own connections. A node that the client refuses as unfit is not connected.
@@ -57,6 +57,11 @@ class NodeQuery {
   [[nodiscard]] const std::shared_ptr<tls::TlsContext>& tls() const;
   /// Of the nodes, or of the members that they show, if these are more.
   [[nodiscard]] std::uint32_t quorum() const { return quorum_; }
+  /// How many members are not among the nodes, at most: nothing is known of them.
+  [[nodiscard]] std::uint32_t unlisted() const {
+    const auto listed = static_cast<std::uint32_t>(nodes_.size());
+    return quorum_ > engine::quorum_of(listed) ? 2 * quorum_ - 1 - listed : 0;
+  }
   /// Whether the client has gone on to other nodes since this query began.
   [[nodiscard]] bool is_outdated() const;
 

@@ -79,7 +79,7 @@ class NodeRules {
       : node_(node), expected_(expected) {}
 
   std::vector<Problem> run() {
-    if (!node_.reachable()) {
+    if (!node_.answered()) {
       unreachable();
       return std::move(problems_);
     }
@@ -396,7 +396,7 @@ void check_size(std::vector<Problem>& problems, std::size_t nodes) {
 }
 
 bool can_vote(const NodeHealth& node, const Expectation& expected) {
-  if (!node.reachable() || node.refusal.cause != Cause::none) return false;
+  if (!node.answered() || node.refusal.cause != Cause::none) return false;
   if (node.role.value_or("master") != "master" || node.cluster) return false;
   if (node.version && !recent_enough(*node.version)) return false;
   if (!node.marker) return !waits_for_operator(node);
@@ -427,7 +427,7 @@ void check_quarantines(std::vector<Problem>& problems, const std::vector<NodeHea
 /// Tokens survive the loss of data on a minority.
 void check_memory(std::vector<Problem>& problems, const std::vector<NodeHealth>& nodes) {
   const auto unmarked = std::count_if(nodes.begin(), nodes.end(), [](const NodeHealth& node) {
-    return node.reachable() && node.role.value_or("master") == "master" && !node.marker;
+    return node.answered() && node.role.value_or("master") == "master" && !node.marker;
   });
   const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(nodes.size()));
   if (nodes.size() - static_cast<std::size_t>(unmarked) >= quorum) return;

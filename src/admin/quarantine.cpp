@@ -30,7 +30,7 @@ void quarantine_at_first_sight(std::vector<NodeHealth>& nodes,
   engine::Quarantines quarantines(config);
   const auto now = BootClock::now();
   const auto can_vote = [](const NodeHealth& node) {
-    return node.reachable() && !node.cluster && node.role.value_or("master") == "master";
+    return node.answered() && !node.cluster && node.role.value_or("master") == "master";
   };
   for (engine::NodeIndex i = 0; i < config.nodes; ++i) {
     const NodeHealth& node = nodes[i];

@@ -139,6 +139,15 @@ std::string words_of(const NodeTrouble& trouble) {
   return trouble.detail.empty() ? to_string(trouble.cause) : trouble.detail;
 }
 
+Json node_as_json(const NodeReport& node, const Json& more) {
+  Json json{{"node", node.node},
+            {"answered", node.answered()},
+            {"cause", node.answered() ? Json(nullptr) : Json(to_string(node.trouble.cause))},
+            {"detail", node.trouble.detail}};
+  json.update(more);
+  return json;
+}
+
 std::string clipped(const std::string& text, std::size_t width) {
   std::string result;
   std::size_t end = 0;  // of what fits if "…" has to follow

@@ -48,6 +48,9 @@ using Rows = std::vector<std::vector<std::string>>;
 /// Why a node could not be asked: in words, or the kind of reason. Empty if it could.
 [[nodiscard]] std::string words_of(const NodeTrouble& trouble);
 
+/// {node, answered, cause, detail}, which every report on all nodes says of each; and `more`.
+[[nodiscard]] Json node_as_json(const NodeReport& node, const Json& more = Json::object());
+
 /// The first columns of a line, with "…" for what is missing. Colours in it take no room.
 [[nodiscard]] std::string clipped(const std::string& text, std::size_t width);
 

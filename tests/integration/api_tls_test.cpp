@@ -119,7 +119,7 @@ TEST_CASE("an examination tells of certificates that end within days, and of a k
     Examinations examinations(client);
     static_cast<void>(must(examinations.next()));
     auto examination = must(examinations.next());
-    REQUIRE(examination.nodes[0].reachable());
+    REQUIRE(examination.nodes[0].answered());
     REQUIRE(examination.nodes[0].certificate);
     REQUIRE(examination.client_certificate);
     return examination;

@@ -20,7 +20,7 @@ TEST_CASE("threads may look at the nodes side by side") {
       const auto report = admin.inspect("a");
       const auto examination = admin.examine();
       return report && report->owner == lease.owner() && examination &&
-             examination->nodes[0].reachable();
+             examination->nodes[0].answered();
     }));
   }
   for (auto& answer : answers) CHECK(get_soon(answer));
@@ -52,7 +52,7 @@ TEST_CASE("a node that is slow is examined within the node timeout that the clie
   const auto client = start_client(options_for({node.uri()}));
   const Admin admin(client);
   const auto examination = must(admin.examine());
-  CHECK_MESSAGE(examination.nodes[0].reachable(), examination.nodes[0].trouble.detail);
+  CHECK_MESSAGE(examination.nodes[0].answered(), examination.nodes[0].trouble.detail);
 }
 
 TEST_CASE("odd answers to questions are no answers") {

@@ -92,7 +92,7 @@ TEST_CASE_FIXTURE(NewSet, "the doctor shows what there is to know of a node") {
   const auto nodes = examine(fleet)["nodes"];
   for (std::size_t i = 0; i < 3; ++i) {
     check_members(nodes[i], {{"/node", fleet.uri(i)},
-                             {"/reachable", true},
+                             {"/answered", true},
                              {"/role", "master"},
                              {"/append_only", true},
                              {"/append_fsync", "always"},
@@ -117,7 +117,7 @@ TEST_CASE_FIXTURE(AdoptedSet, "nodes out of reach degrade the set, a majority ma
   CHECK(contains(finished.out, "connection_failed"));
   const auto examination = examine(fleet);
   check_members(examination,
-                {{"/verdict", "degraded"}, {"/safe", true}, {"/nodes/1/reachable", false}});
+                {{"/verdict", "degraded"}, {"/safe", true}, {"/nodes/1/answered", false}});
   CHECK(has_problem(examination["nodes"][1]["problems"], "warning", "cannot be examined"));
   CHECK(examination["problems"].empty());
   fleet.kill(2);
@@ -717,7 +717,7 @@ TEST_CASE("a node that answers, but not as it should, gets advice that fits") {
     }
     // It is examined although it refuses PING.
     if (contains(fault.reply, "MISCONF")) {
-      check_members(report, {{"/reachable", true}, {"/role", "master"}});
+      check_members(report, {{"/answered", true}, {"/role", "master"}});
     }
   }
 }

@@ -68,11 +68,11 @@ TEST_CASE_FIXTURE(ThreeNodes, "doctor --watch -o json prints a line a look, and 
   // Ten looks later: one by which this is asked, and one that the client itself may have made late.
   CHECK(connections_made(fleet) <= before + 2);
   fleet.kill(2);
-  REQUIRE(watch.await_out("\"reachable\":false"));
+  REQUIRE(watch.await_out("\"answered\":false"));
   fleet.restart(2);
   do {
     REQUIRE(watch.await_out_lines(lines_of(watch.out()).size() + 1));
-  } while (!last_look(watch.out())["nodes"][2]["reachable"].get<bool>());
+  } while (!last_look(watch.out())["nodes"][2]["answered"].get<bool>());
   end_by(SIGTERM, watch);
   for (const auto& line : lines_of(watch.out())) {
     const auto time = json::parse(line)["time"].get<std::string>();

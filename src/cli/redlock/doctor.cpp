@@ -94,7 +94,7 @@ std::string state_of(const NodeHealth& node) {
 }
 
 std::vector<std::string> row_of(const NodeHealth& node) {
-  if (!node.reachable()) return {node.node, to_string(node.trouble.cause)};
+  if (!node.answered()) return {node.node, to_string(node.trouble.cause)};
   return {node.node,
           state_of(node),
           in_ms(node.round_trip),
@@ -212,38 +212,35 @@ Json as_json(const NodeHealth& node) {
       node.round_trip
           ? std::optional(std::chrono::duration_cast<std::chrono::microseconds>(*node.round_trip))
           : std::nullopt;
-  return {
-      {"node", node.node},
-      {"reachable", node.reachable()},
-      {"cause", node.reachable() ? Json(nullptr) : Json(to_string(node.trouble.cause))},
-      {"detail", node.trouble.detail},
-      {"round_trip_us", count_or_null(trip)},
-      {"version", or_null(node.version)},
-      {"run_id", or_null(node.run_id)},
-      {"same_as", node.same_as.empty() ? Json(nullptr) : Json(node.same_as)},
-      {"role", or_null(node.role)},
-      {"promoted", node.promoted},
-      {"vouched", node.vouched},
-      {"cluster", node.cluster},
-      {"append_only", or_null(node.append_only)},
-      {"append_fsync", or_null(node.append_fsync)},
-      {"append_error", or_null(node.append_error)},
-      {"eviction", or_null(node.eviction)},
-      {"max_memory", or_null(node.max_memory)},
-      {"uptime_s", count_or_null(node.uptime)},
-      {"clock_offset_us", count_or_null(node.clock_offset)},
-      {"clock_noted_ms", node.clock_noted.count()},
-      {"marker", as_json(node.marker)},
-      {"refusal", node.refusal.cause == Cause::none ? Json(nullptr) : Json(node.refusal.detail)},
-      {"missing_rights", node.missing_rights},
-      {"open", node.open},
-      {"readable_passwords", node.readable_passwords},
-      {"serves_in_order", or_null(node.serves_in_order)},
-      {"quarantine", quarantine_as_json(node.quarantine)},
-      {"fences_compared", node.fences_compared},
-      {"damaged_fences", as_json(node.damaged_fences)},
-      {"certificate", as_json(node.certificate)},
-      {"problems", as_json(node.problems)}};
+  return node_as_json(
+      node,
+      {{"round_trip_us", count_or_null(trip)},
+       {"version", or_null(node.version)},
+       {"run_id", or_null(node.run_id)},
+       {"same_as", node.same_as.empty() ? Json(nullptr) : Json(node.same_as)},
+       {"role", or_null(node.role)},
+       {"promoted", node.promoted},
+       {"vouched", node.vouched},
+       {"cluster", node.cluster},
+       {"append_only", or_null(node.append_only)},
+       {"append_fsync", or_null(node.append_fsync)},
+       {"append_error", or_null(node.append_error)},
+       {"eviction", or_null(node.eviction)},
+       {"max_memory", or_null(node.max_memory)},
+       {"uptime_s", count_or_null(node.uptime)},
+       {"clock_offset_us", count_or_null(node.clock_offset)},
+       {"clock_noted_ms", node.clock_noted.count()},
+       {"marker", as_json(node.marker)},
+       {"refusal", node.refusal.cause == Cause::none ? Json(nullptr) : Json(node.refusal.detail)},
+       {"missing_rights", node.missing_rights},
+       {"open", node.open},
+       {"readable_passwords", node.readable_passwords},
+       {"serves_in_order", or_null(node.serves_in_order)},
+       {"quarantine", quarantine_as_json(node.quarantine)},
+       {"fences_compared", node.fences_compared},
+       {"damaged_fences", as_json(node.damaged_fences)},
+       {"certificate", as_json(node.certificate)},
+       {"problems", as_json(node.problems)}});
 }
 
 Json as_json(const Examination& examination) {

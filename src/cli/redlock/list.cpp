@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
 // redlock list: the locks that exist.
-#include <algorithm>
 #include <fmt/core.h>
-#include <memory>
 
 #include <redlock/admin.hpp>
 
-#include "cli/exit_code.hpp"
 #include "cli/invocation.hpp"
 #include "cli/nodes.hpp"
 #include "cli/output.hpp"
 #include "cli/redlock/holder.hpp"
+#include "cli/redlock/node_reports.hpp"
 #include "cli/redlock/subcommands.hpp"
 
 namespace redlock::cli {
@@ -73,13 +71,7 @@ Json as_json(const LockList& list) {
                      {"waiting", lock.waiting}});
   }
   Json nodes = Json::array();
-  for (const auto& node : list.nodes) {
-    const bool answered = node.trouble.cause == Cause::none;
-    nodes.push_back({{"node", node.node},
-                     {"answered", answered},
-                     {"cause", answered ? Json(nullptr) : Json(to_string(node.trouble.cause))},
-                     {"detail", node.trouble.detail}});
-  }
+  for (const auto& node : list.nodes) nodes.push_back(node_as_json(node));
   return {
       {"locks", locks}, {"truncated", list.truncated}, {"quorum", list.quorum}, {"nodes", nodes}};
 }
@@ -95,38 +87,17 @@ class List {
   }
 
   int run() {
-    const auto client = nodes_.connect_to_look();
-    auto list = Admin(client).list(pattern_, limit_);
-    const bool too_few = list && list->quorum > list->nodes.size();
-    if (too_few || (list && exit_code_of_nodes(*list) == exit_configuration)) {
-      if (const auto other = nodes_.as_marked(client)) list = Admin(*other).list(pattern_, limit_);
-    }
-    if (!list) throw failure(list.error());
-    print(format_ == Format::json ? to_text(as_json(*list)) : as_table(*list));
-    if (list->truncated) say(fmt::format("there are more than {} locks; see --limit", limit_));
-    const auto silent = unavailable_nodes(votes_of(*list));
+    auto client = nodes_.connect_to_look();
+    const auto list = report_as_marked(
+        nodes_, client, [this](const Admin& admin) { return admin.list(pattern_, limit_); });
+    print(format_ == Format::json ? to_text(as_json(list)) : as_table(list));
+    if (list.truncated) say(fmt::format("there are more than {} locks; see --limit", limit_));
+    const auto silent = unavailable_nodes(votes_of(list));
     if (!silent.empty()) say("nodes that did not answer everything: " + silent);
-    return exit_code_of_nodes(*list);
+    return exit_code_of_nodes(list);
   }
 
  private:
-  static std::vector<NodeVote> votes_of(const LockList& list) {
-    std::vector<NodeVote> votes;
-    for (const auto& node : list.nodes) {
-      const bool silent = node.trouble.cause != Cause::none;
-      votes.push_back({node.node, silent ? Vote::unavailable : Vote::refused, node.trouble.cause,
-                       node.trouble.detail});
-    }
-    return votes;
-  }
-
-  static int exit_code_of_nodes(const LockList& list) {
-    const auto answered = std::ranges::count(list.nodes, Cause::none,
-                                             [](const auto& node) { return node.trouble.cause; });
-    if (answered >= static_cast<std::ptrdiff_t>(list.quorum)) return exit_ok;
-    return exit_code_for({Errc::no_quorum, {}, votes_of(list)});
-  }
-
   NodeOptions nodes_;
   std::string pattern_ = "*";
   std::size_t limit_ = 1000;

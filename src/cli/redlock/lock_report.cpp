@@ -3,12 +3,11 @@
 
 #include <fmt/core.h>
 #include <memory>
-#include <utility>
 
-#include "cli/exit_code.hpp"
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/redlock/holder.hpp"
+#include "cli/redlock/node_reports.hpp"
 
 namespace redlock::cli {
 
@@ -34,15 +33,6 @@ std::string verdict_lines(const LockReport& report) {
                      painted(Colour::red, "too few"), nodes, report.quorum);
 }
 
-int exit_code_of_unknown(const LockReport& report) {
-  Error error{Errc::no_quorum, {}, {}};
-  for (const auto& node : report.nodes) {
-    const auto vote = node.answered() ? Vote::refused : Vote::unavailable;
-    error.votes.push_back({node.node, vote, node.trouble.cause, node.trouble.detail});
-  }
-  return exit_code_for(error);
-}
-
 LockLook::LockLook(CLI::App& app, const Invocation& invocation, Look (*look_of)(LockReport))
     : look_of_(look_of), nodes_(app, invocation), look_(app) {
   add_name_option(app, name_);
@@ -51,25 +41,11 @@ LockLook::LockLook(CLI::App& app, const Invocation& invocation, Look (*look_of)(
 int LockLook::run() {
   return look_.show([this] {
     auto client = std::make_shared<Client>(nodes_.connect_to_look());
-    return [this, client]() mutable {
-      auto report = inspect(*client);
-      const bool too_few = report.quorum > report.nodes.size();
-      if (too_few || (report.verdict == Verdict::unknown &&
-                      exit_code_of_unknown(report) == exit_configuration)) {
-        if (auto other = nodes_.as_marked(*client)) {
-          client = std::make_shared<Client>(std::move(*other));
-          report = inspect(*client);
-        }
-      }
-      return look_of_(std::move(report));
+    return [this, client] {
+      return look_of_(report_as_marked(
+          nodes_, *client, [this](const Admin& admin) { return admin.inspect(name_); }));
     };
   });
-}
-
-LockReport LockLook::inspect(const Client& client) const {
-  auto report = Admin(client).inspect(name_);
-  if (!report) throw failure(report.error());
-  return std::move(*report);
 }
 
 }  // namespace redlock::cli

@@ -16,10 +16,6 @@ namespace redlock::cli {
 /// The owner of the lock, and its holder, in lines.
 [[nodiscard]] std::string verdict_lines(const LockReport& report);
 
-/// The status of a command that could not find out enough: from the votes that an acquisition would
-/// get now, which decide between no quorum and a configuration that the nodes refuse.
-[[nodiscard]] int exit_code_of_unknown(const LockReport& report);
-
 /// A subcommand that looks at one lock, and shows the report in the form that `look_of` gives it.
 class LockLook {
  public:
@@ -27,8 +23,6 @@ class LockLook {
   int run();
 
  private:
-  [[nodiscard]] LockReport inspect(const Client& client) const;
-
   Look (*look_of_)(LockReport);
   NodeOptions nodes_;
   LookOptions look_;

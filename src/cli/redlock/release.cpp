@@ -12,6 +12,7 @@
 #include "cli/options.hpp"
 #include "cli/output.hpp"
 #include "cli/redlock/grant_output.hpp"
+#include "cli/redlock/node_reports.hpp"
 #include "cli/redlock/subcommands.hpp"
 
 namespace redlock::cli {
@@ -72,11 +73,7 @@ std::string as_text(const ForcedRelease& forced) {
 Json as_json(const ForcedRelease& forced) {
   Json nodes = Json::array();
   for (const NodeForced& node : forced.nodes) {
-    const bool answered = node.trouble.cause == Cause::none;
-    nodes.push_back({{"node", node.node},
-                     {"result", to_string(node.what)},
-                     {"cause", answered ? Json(nullptr) : Json(to_string(node.trouble.cause))},
-                     {"detail", node.trouble.detail}});
+    nodes.push_back(node_as_json(node, {{"result", to_string(node.what)}}));
   }
   return {{"name", forced.name},
           {"result", to_string(forced.outcome)},
@@ -139,25 +136,13 @@ class Release {
       case Forced::unknown:
         break;
     }
-    std::vector<NodeVote> votes;
-    for (const NodeForced& node : forced->nodes) {
-      const bool silent = node.what == ForcedHere::unreachable;
-      votes.push_back({node.node, silent ? Vote::unavailable : Vote::granted, node.trouble.cause,
-                       node.trouble.detail});
-    }
-    throw failure(why_unknown(std::move(votes)));
+    throw failure(why_unknown(votes_of(*forced)));
   }
 
   /// The answer to a release has no votes; the nodes are asked once more, for their reasons.
   Error why_unknown(const Client& client) const {
-    std::vector<NodeVote> votes;
     const auto report = Admin(client).inspect(grant_.name);
-    if (!report) return why_unknown(votes);
-    for (const NodeLock& node : report->nodes) {
-      const auto vote = node.trouble.cause == Cause::none ? Vote::refused : Vote::unavailable;
-      votes.push_back({node.node, vote, node.trouble.cause, node.trouble.detail});
-    }
-    return why_unknown(std::move(votes));
+    return why_unknown(report ? votes_of(*report) : std::vector<NodeVote>());
   }
   Error why_unknown(std::vector<NodeVote> votes) const {
     Error error{Errc::no_quorum, "it is not known whether " + grant_.name + " was released",

@@ -11,6 +11,7 @@
 #include "cli/output.hpp"
 #include "cli/redlock/holder.hpp"
 #include "cli/redlock/lock_report.hpp"
+#include "cli/redlock/node_reports.hpp"
 #include "cli/redlock/subcommands.hpp"
 
 namespace redlock::cli {
@@ -96,17 +97,14 @@ Json as_json(const NodeLock& node) {
   for (const auto& holder : node.owners) {
     holders.push_back({{"owner", holder.owner}, {"count", holder.count}});
   }
-  return {{"node", node.node},
-          {"answered", node.answered()},
-          {"cause", node.answered() ? Json(nullptr) : Json(to_string(node.trouble.cause))},
-          {"detail", node.trouble.detail},
-          {"holders", holders},
-          {"holder", holder_as_json(node.holder)},
-          {"foreign_type", node.foreign_type},
-          {"remaining_ms", milliseconds_or_null(node.remaining)},
-          {"fence", node.fence ? Json(*node.fence) : Json(nullptr)},
-          {"quarantine", quarantine_as_json(node.quarantine)},
-          {"waiting", node.waiting ? waiting_as_json(*node.waiting) : Json(nullptr)}};
+  return node_as_json(node,
+                      {{"holders", holders},
+                       {"holder", holder_as_json(node.holder)},
+                       {"foreign_type", node.foreign_type},
+                       {"remaining_ms", milliseconds_or_null(node.remaining)},
+                       {"fence", node.fence ? Json(*node.fence) : Json(nullptr)},
+                       {"quarantine", quarantine_as_json(node.quarantine)},
+                       {"waiting", node.waiting ? waiting_as_json(*node.waiting) : Json(nullptr)}});
 }
 
 Json as_json(const LockReport& report) {

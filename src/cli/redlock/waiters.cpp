@@ -14,6 +14,7 @@
 #include "cli/output.hpp"
 #include "cli/redlock/holder.hpp"
 #include "cli/redlock/lock_report.hpp"
+#include "cli/redlock/node_reports.hpp"
 #include "cli/redlock/subcommands.hpp"
 
 namespace redlock::cli {
