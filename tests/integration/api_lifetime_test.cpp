@@ -159,7 +159,6 @@ int in_the_child(Client& client, RedLock& lock, Lease& lease, RedLock& held,
   if (lock.async_acquire().as_future().get().error().code != Errc::closed) return 4;
   if (lease.extend(5s).error().code != Errc::closed) return 5;
   if (Admin(client).examine().error().code != Errc::closed) return 9;
-  if (Admin(client).adopt().error().code != Errc::closed) return 10;
   if (examinations->next().error().code != Errc::closed) return 12;
   if (Examinations(client).next().error().code != Errc::closed) return 13;
   if (lease.async_lost().as_future().get().error().code != Errc::closed) return 14;

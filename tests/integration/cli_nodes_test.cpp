@@ -12,10 +12,6 @@ using Uris = std::vector<std::string>;
 // The longest lease of 60 s, the drift allowance of 1 %, 2 ms and a second.
 constexpr int whole_quarantine_s = 62;
 
-/// All that only look at nodes, or at what is on them, and adopt.
-const std::vector<Arguments> looks{
-    {"doctor"}, {"status", "a"}, {"waiters", "a"}, {"list"}, {"adopt"}};
-
 Finished ask(const Uris& uris, const Arguments& arguments, Variables variables = {}) {
   variables.merge(nodes_variable(uris));
   auto finished = redlock(patient(arguments), variables);

@@ -96,8 +96,7 @@ std::vector<std::string> long_names() {
 
 TEST_CASE("no table is wider than 80 columns, however long the names of nodes are") {
   const auto uris = long_names();
-  for (const auto& arguments :
-       {Arguments{"status", "a"}, Arguments{"doctor"}, Arguments{"adopt"}, Arguments{"list"}}) {
+  for (const auto& arguments : looks) {
     CAPTURE(arguments);
     const auto finished = redlock(arguments, nodes_variable(uris));
     CAPTURE(finished.out);

@@ -57,6 +57,10 @@ inline std::string command_path() {
   return std::string(REDLOCK_BIN_DIR) + "/redlock";
 }
 
+/// The subcommands by which an operator asks all nodes. On members of a set they change no lock.
+inline const std::vector<Arguments> looks{
+    {"doctor"}, {"status", "a"}, {"waiters", "a"}, {"list"}, {"adopt"}};
+
 inline Arguments appended(Arguments words, const Arguments& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;

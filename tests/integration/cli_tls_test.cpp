@@ -43,6 +43,9 @@ TEST_CASE("every subcommand works through TLS") {
   run(fleet, {"adopt"});
   // They are new, and nothing else is wrong.
   CHECK(contains(run(fleet, {"doctor"}, 2, with_quarantine), "votes in"));
+  for (const Arguments& look : looks) {
+    run(fleet, look, look.front() == "doctor" ? 2 : 0, with_quarantine);
+  }
   const auto& nodes = nodes_with_tls();
   const auto owner = field(run(nodes, {"acquire", "a"}), "owner");
   CHECK(contains(run(nodes, {"list"}), "a"));

@@ -70,6 +70,14 @@ TEST_CASE("the engine reads no clock") {
   CHECK_MESSAGE(found.empty(), join(found));
 }
 
+TEST_CASE("an operator's call waits in NodeQuery, which refuses where nobody would answer") {
+  const std::regex wait(R"(#include <(semaphore|future|latch|condition_variable|thread)>)");
+  const auto found =
+      search(wait, [](const File& file) { return file.path.starts_with("src/admin/"); });
+  CHECK_MESSAGE(found.size() == 1, join(found));
+  CHECK(found.at(0).starts_with("src/admin/node_query.cpp"));
+}
+
 TEST_CASE("a planted bug switches a predicate of rules.hpp, and nothing else") {
   const std::regex use(R"(\bplanted\()");
   const std::string rules = "src/engine/rules.hpp";

@@ -117,7 +117,8 @@ std::string waiters_table(const LockReport& report) {
   }
   for (const auto& node : report.nodes) {
     const auto why = why_unread(node);
-    if (!why.empty()) text += wrapped(node.node + ": " + why, columns(), 2);
+    const auto where = shortened(node.node, columns() / 2);
+    if (!why.empty()) text += wrapped(where + ": " + why, columns(), 2);
   }
   return text;
 }
