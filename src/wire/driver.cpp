@@ -246,6 +246,7 @@ void Driver::read_members(Instant now, NodeIndex node) {
   ask(now, node, {"HGETALL", std::string(set.layout.marker)}, timeout,
       [node, &set, asked = now, this](Instant then, const Answer& answer) {
         const auto marker = answer ? NodeMarker::read(*answer) : std::nullopt;
+        if (answer) host_.on_marker_seen(node);
         auto its = marker && !marker->disagreement(set) ? marker->membership() : std::nullopt;
         bool changed = false;
         if (its) {
