@@ -435,8 +435,9 @@ class REDLOCK_EXPORT Admin {
       const std::vector<std::string>& replaced = {}) const;
 
   /// Gives the place of the member at the address `from` to the node at `to`, while locks are held
-  /// and `from` runs, or is dead. The client's list has one of the two. The markers of all members
-  /// name the new one from then on, under the next epoch, and `from` counts no more; clients that
+  /// and `from` runs, or is dead. The client's list has at least one of the two, or a member of the
+  /// set: the members are those that a majority of them name. The markers of all members name the
+  /// new one from then on, under the next epoch, and `from` counts no more; clients that
   /// run move on to `to` by themselves. It grants nothing while leases may live that `from` has
   /// confirmed (`waits`): it gets its marker from a client that has run for max_lease since, or at
   /// once if they `are_over`, which is the operator's word. An interrupted replacement is finished
@@ -444,8 +445,11 @@ class REDLOCK_EXPORT Admin {
   /// nothing more to replace, whatever `from` is. Clients follow to no other scheme: `to` has to be
   /// redis://, rediss:// or unix:// as `from` is. Fails with invalid_argument, doing nothing, if
   /// neither is a member, or `from` answers as one although its leases are said to be over; with
-  /// no_quorum, doing nothing, if too few let this user read their counters. The marker of an
-  /// earlier membership of `to` is deleted on the way. Asks as adopt() does.
+  /// no_quorum, doing nothing, if too few counters can be read, if `to` belongs to another set or
+  /// has the data of another member, or if the set has fewer than three. Changes nothing where it
+  /// is not known who the members are (`unconfirmed`). If `to` was a member before, its marker of
+  /// then is deleted when a quorum names it and it has the fences. Asks as adopt() does, and those
+  /// whom the nodes name.
   [[nodiscard]] Result<std::vector<NodeAdoption>> replace(
       std::string_view from, std::string_view to, OldLeases leases = OldLeases::may_live) const;
 
