@@ -44,10 +44,11 @@ constexpr auto* not_all =
     "correct the list";
 
 constexpr auto* not_known =
-    "no marker was changed, as it is not known who the members are: too few show it, or so many "
-    "may "
-    "have been told of later ones; start the nodes that do not answer, and if one has lost its "
-    "data, give it its marker again (redlock adopt --replaced NODE, with the list of today)";
+    "no marker was changed, as it is not known who the members are: too few nodes show it, or a "
+    "quorum may have been told of others; finish or undo the change that was interrupted, start "
+    "the "
+    "nodes that do not answer, stop those that are no members any more, and if a member has lost "
+    "its data, give it its marker again (redlock adopt --replaced NODE, with the list of today)";
 
 /// Nodes without a marker, and one in the place of another.
 class Joining final : Adopting {
@@ -230,31 +231,40 @@ class Joining final : Adopting {
   }
 
   /// Whether later members than these, which are not those of this move, may have been in force: a
-  /// quorum may have been told of them, silent ones and those that lost their marker too.
+  /// quorum may have been told of them, silent ones and those that lost their marker too. The
+  /// member that leaves now is not told by this move: of what it shows nothing is concluded.
   [[nodiscard]] bool may_be_left(const SetConfiguration& base, const SetConfiguration& its,
                                  const std::vector<SetConfiguration>& later) const {
     const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(base.members.size()));
-    const auto silent = std::ranges::count_if(
-        base.members, [&](const Member& member) { return !shown_by(member); });
+    std::uint32_t silent = 0;
+    std::uint32_t elsewhere = 0;
+    for (const Member& member : base.members) {
+      const auto shown = shown_by(member);
+      const bool leaves_now = member.address == move_.from;
+      silent += shown ? 0 : 1;
+      elsewhere += !shown || leaves_now || shown->epoch > base.epoch ? 1 : 0;
+    }
     if (silent >= quorum) return true;
-    return std::ranges::any_of(later, [&](const SetConfiguration& other) {
-      const bool is_later = other.set == base.set && other.epoch >= base.epoch;
-      return is_later && other != base && other != its && may_be_made(base, other) >= quorum;
-    });
+    return elsewhere >= quorum && std::ranges::any_of(later, [&](const SetConfiguration& other) {
+             const bool is_later = other.set == base.set && other.epoch >= base.epoch;
+             return is_later && other != base && other != its && told_of(base, other) >= quorum;
+           });
   }
 
   /// How many may have been told of it, without the one that is new in it: that one is given its
   /// marker only when a quorum of the others are told. If two are new, it follows on members that
   /// were in force after `base`.
-  [[nodiscard]] std::size_t may_be_made(const SetConfiguration& base,
-                                        const SetConfiguration& its) const {
+  [[nodiscard]] std::size_t told_of(const SetConfiguration& base,
+                                    const SetConfiguration& its) const {
     std::size_t fresh = 0;
     std::size_t told = 0;
     for (const Member& member : its.members) {
       const auto shown = shown_by(member);
       const bool is_new = !base.has(member.id);
       fresh += is_new ? 1 : 0;
-      told += shown ? (shown->epoch >= its.epoch && may_follow(base, its, *shown)) : !is_new;
+      const bool leaves_now = member.address == move_.from && shown == base;
+      const bool knows = shown && shown->epoch >= its.epoch && may_follow(base, its, *shown);
+      told += knows || leaves_now || (!shown && !is_new) ? 1 : 0;
     }
     return fresh > 1 ? its.members.size() : told;
   }
@@ -275,16 +285,18 @@ class Joining final : Adopting {
     const auto node = static_cast<std::size_t>(at - nodes_.begin());
     if (at != nodes_.end()) {
       const bool is_it = !joins(node) || (markers_[node] && markers_[node]->id == member.id);
-      const bool counts = is_it && accepted(node) && is_member(node);
+      const bool counts = is_it && accepted(node) && markers_[node];  // or forms the set
       return counts ? std::optional(markers_[node]->configuration()) : std::nullopt;
     }
     const auto found = named_.shown.find(member.address);
-    return found == named_.shown.end() ? std::nullopt : std::optional(found->second);
+    const bool is_known = found != named_.shown.end() && found->second.has(member.id);
+    return is_known ? std::optional(found->second) : std::nullopt;
   }
 
   [[nodiscard]] bool is_this_move(const SetConfiguration& before,
                                   const SetConfiguration& after) const {
-    return after.epoch > before.epoch &&
+    return after.epoch > before.epoch && before.at(move_.from) != nullptr &&
+           after.at(move_.from) == nullptr &&
            std::ranges::all_of(after.members, [&](const Member& member) {
              return member.address == move_.to || before.at(member.address) != nullptr;
            });
@@ -294,7 +306,8 @@ class Joining final : Adopting {
   /// it is one and too few members are there for a lock to have been granted without it.
   Result<void> take_places(SetConfiguration& its) {
     Member* const place = place_of(its, move_.from);
-    if (!move_.to.empty() && place == nullptr && its.at(move_.to) == nullptr) {
+    const bool is_none = place == nullptr && its.at(move_.to) == nullptr;
+    if (!move_.to.empty() && (is_none || new_node() == nodes_.size())) {
       return no_member(its);
     }
     std::uint32_t members = 0;
@@ -389,6 +402,33 @@ Result<std::set<std::string>> labels_of(const std::vector<std::string>& uris,
   return labels;
 }
 
+/// With the login by which the client reaches them, or the first of its nodes.
+std::vector<wire::NodeAddress> members_of_today(const std::vector<wire::NodeAddress>& nodes,
+                                                const std::vector<std::string>& agreed) {
+  std::vector<wire::NodeAddress> members;
+  for (const auto& member : agreed) {
+    const auto same = std::ranges::find(nodes, member, &wire::NodeAddress::address);
+    members.push_back(same != nodes.end() ? *same : wire::moved_to(nodes.front(), member));
+  }
+  return members;
+}
+
+/// The leases of a member that runs are not over, whatever is said.
+Result<void> answers_no_more(ClientOptions options, const std::string& uri) {
+  options.nodes = {uri};
+  const auto client = Client::create(std::move(options));
+  if (!client) return tl::make_unexpected(client.error());
+  const auto there = Admin(*client).marked_set();
+  if (!there) return tl::make_unexpected(there.error());
+  if (!*there) return {};
+  return tl::make_unexpected(
+      Error{Errc::invalid_argument,
+            client->impl()->nodes().front().label +
+                " still answers as a member of a set, so its leases are not over; replace it "
+                "without saying that they are",
+            {}});
+}
+
 }  // namespace
 }  // namespace admin
 
@@ -408,24 +448,21 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
     return tl::make_unexpected(
         Error{Errc::invalid_argument, !old_one ? old_one.error() : new_one.error(), {}});
   }
-  auto named = admin::ask_named_members(*client_);
-  if (!named) return tl::make_unexpected(named.error());
+  if (old_one->address == new_one->address) {
+    return tl::make_unexpected(
+        Error{Errc::invalid_argument, "a node is replaced by another one; give two addresses", {}});
+  }
   if (auto error = admin::other_scheme(*new_one, *old_one)) {
     return tl::make_unexpected(std::move(*error));
   }
+  auto named = admin::ask_named_members(*client_);
+  if (!named) return tl::make_unexpected(named.error());
   auto nodes = client_->impl()->nodes();
   std::erase_if(nodes, [](const wire::NodeAddress& node) { return node.label.empty(); });
   const auto in_list = [&](const std::string& address) {
     return std::ranges::find(nodes, address, &wire::NodeAddress::address);
   };
-  if (!named->agreed.empty() && !nodes.empty()) {
-    std::vector<wire::NodeAddress> members;
-    for (const auto& member : named->agreed) {
-      const auto same = in_list(member);
-      members.push_back(same != nodes.end() ? *same : wire::moved_to(nodes.front(), member));
-    }
-    nodes = std::move(members);
-  }
+  if (!named->agreed.empty()) nodes = admin::members_of_today(nodes, named->agreed);
   // A client whose list has the new one goes on to the old one besides: the markers name it.
   if (in_list(old_one->address) != nodes.end() && in_list(new_one->address) != nodes.end()) {
     nodes.erase(in_list(new_one->address));
@@ -445,25 +482,15 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
                   "; give the list of the set with one of them, or a member of the set",
               {}});
   }
-  const wire::NodeAddress& login = has_new ? *in_list(new_one->address) : nodes.front();
+  const auto entry = has_new ? in_list(new_one->address) : has_old ? old_entry : nodes.begin();
+  const wire::NodeAddress& login = *entry;
   if (has_old && !has_new) {
     const auto at = static_cast<std::size_t>(old_entry - nodes.begin());
     options.nodes[at] = wire::uri_of(*new_one, login);
   }
   if (leases == OldLeases::are_over) {
-    ClientOptions alone = options;
-    alone.nodes = {wire::uri_of(*old_one, login)};
-    const auto old_client = Client::create(std::move(alone));
-    if (!old_client) return tl::make_unexpected(old_client.error());
-    const auto there = Admin(*old_client).marked_set();
-    if (!there) return tl::make_unexpected(there.error());
-    if (*there) {
-      return tl::make_unexpected(
-          Error{Errc::invalid_argument,
-                old_one->label + " still answers as a member of a set, so its leases are not over; "
-                                 "replace it without saying that they are",
-                {}});
-    }
+    const auto done = admin::answers_no_more(options, wire::uri_of(*old_one, login));
+    if (!done) return tl::make_unexpected(done.error());
   }
   const auto client = Client::create(std::move(options));
   if (!client) return tl::make_unexpected(client.error());

@@ -15,9 +15,9 @@ namespace redlock::admin {
 namespace {
 
 constexpr auto* interrupted =
-    "its marker names later members of the set than most: a change was interrupted; finish it with "
-    "the same redlock set command, or undo it: replace NEW OLD, remove what was to be added, add "
-    "what was to be removed";
+    "its marker names later members of the set than others: the list is old (compare it with "
+    "redlock set show), or a change was interrupted; then finish it with the same redlock set "
+    "command, or undo it: replace NEW OLD, remove what was to be added, add what was to be removed";
 constexpr auto* without_fences =
     "it takes its place when it has the fences of the others, and too few could be read, or it "
     "refused; give the same command again";
@@ -29,8 +29,7 @@ constexpr auto* not_any_more =
     "it is no member of its set any more: another node has taken its place; correct the list";
 constexpr auto* not_again_yet =
     "it is a member again, and keeps the marker of an earlier membership; give the same redlock "
-    "set "
-    "command again";
+    "set command again";
 
 }  // namespace
 
@@ -77,6 +76,8 @@ Result<NamedMembers> ask_named_members(const Client& client) {
     for (const auto& marker : markers) {
       for (const auto& member : set_of(marker).members) {
         if (std::ranges::count(known, member, &wire::NodeAddress::address) != 0) continue;
+        // The password is not given to an address without TLS that one node names.
+        if (engine::scheme_of(member) != engine::scheme_of(known.front().address)) continue;
         known.push_back(wire::moved_to(known.front(), member));
         options.nodes.push_back(wire::uri_of(known.back(), known.front()));
       }

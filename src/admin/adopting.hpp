@@ -49,9 +49,9 @@ struct MemberMove {
 
 [[nodiscard]] std::string new_id();
 
-/// What the nodes of a client show, and those that are named there.
+/// What the nodes of a client show, and the nodes that these name.
 struct NamedMembers {
-  /// Of the set that a majority of its members show alike; empty if none is.
+  /// The members of the configuration that a majority of them show; empty if there is none.
   std::vector<std::string> agreed{};
   std::map<std::string, engine::SetConfiguration> shown{};  ///< by address, of those that answered
 };
@@ -96,15 +96,15 @@ class Adopting {
   /// One that no other configuration has: a node that cannot be asked, or is being replaced, may
   /// name members that an interrupted replacement told it, and messages name the epoch alone.
   [[nodiscard]] std::uint64_t next_epoch() const;
-  /// Refuses a node that is a member elsewhere: told of it, the members would have it in a place in
-  /// which it never votes. And one with the data of another member.
+  /// Refuses a node that is a member elsewhere, or has the data of another member: told of it, the
+  /// members would have it in a place in which it never votes.
   [[nodiscard]] Result<void> may_join() const;
   /// Of each node that stays a member.
   OfNodes as_members(const SetConfiguration& its);
   [[nodiscard]] bool joins(std::size_t node) const { return nodes_[node].address == move_.to; }
   /// Whether the marker of another node lists this one, by the id that is in its own.
   [[nodiscard]] bool is_listed(std::size_t node) const;
-  /// Whether the new member has a marker, by which no other node knows it.
+  /// Whether the new member has a marker with an id that no other node's marker lists there.
   [[nodiscard]] bool has_no_say(std::size_t node) const {
     return joins(node) && is_member(node) && !is_listed(node);
   }

@@ -293,9 +293,8 @@ class NodeRules {
       warn(wire::sentence_of(engine::NoMember{true, expected_.members.addresses()}));
     } else if (!expected_.members.members.empty() && its != expected_.members) {
       warn(
-          "its marker names other members than most: a change of the members was interrupted; "
-          "finish "
-          "it with the same `redlock set` command");
+          "its marker names other members than most: a change of the members was interrupted, so "
+          "finish it with the same `redlock set` command; or the list is old (`redlock set show`)");
     }
   }
 
