@@ -178,7 +178,7 @@ TEST_CASE_FIXTURE(Growing, "a node that was a member has no say in a change of t
   exits_with(0, set_command(members_of_today, again));
   CHECK(members().size() == 5);
   CHECK(fleet.run(0, {"HGET", "redlock:node", "id"}) != former);
-  // One that left takes the place of another, although it names fewer members.
+  // One that left takes the place of another, although it names more members.
   exits_with(0, set_command(seed, {"set", "remove", spares.uri(1)}));
   exits_with(0, set_command(seed, {"set", "replace", fleet.uri(1), spares.uri(1)}));
   CHECK(members().size() == 4);
