@@ -46,9 +46,9 @@ constexpr auto* not_all =
 constexpr auto* not_known =
     "no marker was changed, as it is not known who the members are: too few nodes show it, or a "
     "quorum may have been told of others; finish or undo the change that was interrupted, start "
-    "the "
-    "nodes that do not answer, stop those that are no members any more, and if a member has lost "
-    "its data, give it its marker again (redlock adopt --replaced NODE, with the list of today)";
+    "the nodes that do not answer, stop those that are no members any more, and if a member has "
+    "lost its data, give it its marker again (redlock adopt --replaced NODE, with the list of "
+    "today)";
 
 /// Nodes without a marker, and one in the place of another.
 class Joining final : Adopting {
@@ -88,7 +88,8 @@ class Joining final : Adopting {
     OfNodes commands(nodes_.size());
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       const auto seen = markers_[node] ? markers_[node]->state() : "";
-      if (seen != its->set) commands[node] = command(node, *its, {seen, true});
+      if (seen != its->set)
+        commands[node] = command(node, *its, {seen, wire::AdoptionStep::Kind::forms});
     }
     if (auto done = write(commands, *its); !done) return done;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
@@ -99,7 +100,7 @@ class Joining final : Adopting {
       return {};
     }
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      commands[node] = command(node, *its, {its->set, false});
+      commands[node] = command(node, *its, {its->set});
     }
     return write(commands, *its);
   }
@@ -134,11 +135,12 @@ class Joining final : Adopting {
       for (std::size_t node = 0; node < nodes_.size(); ++node) leave(node);
       return {};
     }
-    may_have_voted_ = may_have_voted_ || may_be_made(*its);
+    // The change that this one undoes may have been made.
+    may_have_voted_ = base_.at(move_.to) != nullptr || may_be_made(*its);
     if (auto done = take_places(*its); !done) return done;
     auto commands = as_members(*its);
     if (auto done = see_fences(commands, query_.quorum()); !done) return done;
-    if (auto done = write(commands, *its); !done) return done;
+    if (auto done = write_members(commands, *its); !done) return done;
     const auto with_it = std::ranges::count_if(adoptions_, [](const NodeAdoption& node) {
       return node.cause == Cause::none &&
              (node.adoption == Adoption::already_there || node.adoption == Adoption::written);
@@ -156,11 +158,30 @@ class Joining final : Adopting {
       }
       const auto found = adoptions_[node].adoption;
       if (found != Adoption::unconfirmed && found != Adoption::waits) {
-        commands[node] =
-            command(node, *its, {markers_[node] ? markers_[node]->state() : "", false});
+        commands[node] = command(node, *its, {markers_[node] ? markers_[node]->state() : ""});
       }
     }
     return write(commands, *its);
+  }
+
+  /// First where the members of before are shown, then where later ones are: another operator may
+  /// be making that other change now, which needs the former nodes as well. What these were told,
+  /// or may have been, decides whether the latter may still be told otherwise.
+  Result<void> write_members(const OfNodes& all, const SetConfiguration& its) {
+    OfNodes first(nodes_.size());
+    OfNodes then(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (all[node].empty()) continue;
+      const auto shown = markers_[node]->configuration();
+      (shown == base_ || shown == its ? first : then)[node] = all[node];
+    }
+    if (auto done = write(first, its); !done) return done;
+    if (std::ranges::all_of(then, &std::vector<QueryCommand>::empty)) return {};
+    if (!may_be_left(its)) return write(then, its);
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      if (!then[node].empty()) unconfirmed(node, not_agreed);
+    }
+    return {};
   }
 
   /// A node of the list names more members, or fewer.
@@ -174,8 +195,8 @@ class Joining final : Adopting {
 
   /// Of the set that a quorum of the nodes name, or form: the configuration that a quorum shows, or
   /// the first one of several that is not past; but the next one if its new member is the one that
-  /// is put in a place now, because that was interrupted. Of two that were begun at once, neither
-  /// of which can have had a quorum, this one goes on, under another epoch.
+  /// is put in a place now, because that was interrupted. Of several that were begun this one goes
+  /// on, under another epoch, if none of the others can have had a quorum; otherwise nothing.
   [[nodiscard]] std::optional<SetConfiguration> configuration() {
     std::map<std::string, std::uint32_t> named;
     std::vector<std::pair<SetConfiguration, std::uint32_t>> shown;
@@ -202,15 +223,14 @@ class Joining final : Adopting {
     const auto& [base, count] = of_quorum != shown.end() ? *of_quorum : shown.front();
     const bool is_rivalled =
         count < query_.quorum() && shown.size() > 1 && shown[1].first.epoch == base.epoch;
+    base_ = base;
     SetConfiguration its = base;
-    std::vector<SetConfiguration> later;
-    for (const auto& [address, elsewhere] : named_.shown) later.push_back(elsewhere);
+    for (const auto& [address, elsewhere] : named_.shown) later_.push_back(elsewhere);
     for (const auto& [next, its_count] : shown) {
-      later.push_back(next);
+      later_.push_back(next);
       if (next.epoch > its.epoch && is_this_move(base, next)) its = next;
     }
-    if (may_be_left(base, its, later)) return std::nullopt;
-    may_have_voted_ = base.at(move_.to) != nullptr;  // the change that this undoes may be made
+    if (may_be_left(its)) return std::nullopt;
     if (is_rivalled) its.epoch = next_epoch();
     const bool is_done = its.at(move_.to) != nullptr && its.at(move_.from) == nullptr;
     if (is_done && last_epoch() > its.epoch) its.epoch = next_epoch();
@@ -230,56 +250,53 @@ class Joining final : Adopting {
     return may_name >= query_.quorum();
   }
 
-  /// Whether later members than these, which are not those of this move, may have been in force: a
-  /// quorum may have been told of them, silent ones and those that lost their marker too. The
-  /// member that leaves now is not told by this move: of what it shows nothing is concluded.
-  [[nodiscard]] bool may_be_left(const SetConfiguration& base, const SetConfiguration& its,
-                                 const std::vector<SetConfiguration>& later) const {
-    const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(base.members.size()));
+  /// Whether others than `base_` and `its` may have been in force since: a quorum may have been
+  /// told of them, which silent members may, and those that lost their marker. The member that
+  /// leaves now is not told by this move, so that it can still be told of another one.
+  [[nodiscard]] bool may_be_left(const SetConfiguration& its) const {
+    const auto quorum = engine::quorum_of(static_cast<std::uint32_t>(base_.members.size()));
     std::uint32_t silent = 0;
     std::uint32_t elsewhere = 0;
-    for (const Member& member : base.members) {
+    for (const Member& member : base_.members) {
       const auto shown = shown_by(member);
       const bool leaves_now = member.address == move_.from;
       silent += shown ? 0 : 1;
-      elsewhere += !shown || leaves_now || shown->epoch > base.epoch ? 1 : 0;
+      elsewhere += !shown || leaves_now || shown->epoch > base_.epoch ? 1 : 0;
     }
     if (silent >= quorum) return true;
-    return elsewhere >= quorum && std::ranges::any_of(later, [&](const SetConfiguration& other) {
-             const bool is_later = other.set == base.set && other.epoch >= base.epoch;
-             return is_later && other != base && other != its && told_of(base, other) >= quorum;
+    return elsewhere >= quorum && std::ranges::any_of(later_, [&](const SetConfiguration& other) {
+             const bool is_later = other.set == base_.set && other.epoch >= base_.epoch;
+             return is_later && other != base_ && other != its && told_of(other) >= quorum;
            });
   }
 
-  /// How many may have been told of it, without the one that is new in it: that one is given its
-  /// marker only when a quorum of the others are told. If two are new, it follows on members that
-  /// were in force after `base`.
-  [[nodiscard]] std::size_t told_of(const SetConfiguration& base,
-                                    const SetConfiguration& its) const {
+  /// How many may have been told of these, without the member that is new: that one is given its
+  /// marker only when a quorum of the others are told. If two are new, others were in force between
+  /// `base_` and these, or these were begun earlier than `base_`: all may have been told.
+  [[nodiscard]] std::size_t told_of(const SetConfiguration& its) const {
     std::size_t fresh = 0;
     std::size_t told = 0;
     for (const Member& member : its.members) {
       const auto shown = shown_by(member);
-      const bool is_new = !base.has(member.id);
+      const bool is_new = !base_.has(member.id);
       fresh += is_new ? 1 : 0;
-      const bool leaves_now = member.address == move_.from && shown == base;
-      const bool knows = shown && shown->epoch >= its.epoch && may_follow(base, its, *shown);
+      const bool leaves_now = member.address == move_.from && shown == base_;
+      const bool knows = shown && shown->epoch >= its.epoch && may_follow(its, *shown);
       told += knows || leaves_now || (!shown && !is_new) ? 1 : 0;
     }
     return fresh > 1 ? its.members.size() : told;
   }
 
   /// Whether it may have been made after `its`: no member that this left out comes back by its id.
-  [[nodiscard]] static bool may_follow(const SetConfiguration& base, const SetConfiguration& its,
-                                       const SetConfiguration& shown) {
+  [[nodiscard]] bool may_follow(const SetConfiguration& its, const SetConfiguration& shown) const {
     if (shown.epoch == its.epoch) return shown == its;
-    return std::ranges::none_of(base.members, [&](const Member& member) {
+    return std::ranges::none_of(base_.members, [&](const Member& member) {
       return !its.has(member.id) && shown.has(member.id);
     });
   }
 
-  /// What the member shows; nothing if it is silent, or another node is at its address, or it has
-  /// lost its marker.
+  /// What the member shows; nothing if it is silent, or has lost its marker, or if the node that
+  /// joins at its address is another one by its marker.
   [[nodiscard]] std::optional<SetConfiguration> shown_by(const Member& member) const {
     const auto at = std::ranges::find(nodes_, member.address, &wire::NodeAddress::address);
     const auto node = static_cast<std::size_t>(at - nodes_.begin());
@@ -380,6 +397,8 @@ class Joining final : Adopting {
 
   const std::set<std::string>& replaced_;
   const NamedMembers named_;
+  SetConfiguration base_;                // the members of before
+  std::vector<SetConfiguration> later_;  // and all others that a node shows
 };
 
 /// As reports name them; the list may spell the same address in other ways.
@@ -400,17 +419,6 @@ Result<std::set<std::string>> labels_of(const std::vector<std::string>& uris,
               {}});
   }
   return labels;
-}
-
-/// With the login by which the client reaches them, or the first of its nodes.
-std::vector<wire::NodeAddress> members_of_today(const std::vector<wire::NodeAddress>& nodes,
-                                                const std::vector<std::string>& agreed) {
-  std::vector<wire::NodeAddress> members;
-  for (const auto& member : agreed) {
-    const auto same = std::ranges::find(nodes, member, &wire::NodeAddress::address);
-    members.push_back(same != nodes.end() ? *same : wire::moved_to(nodes.front(), member));
-  }
-  return members;
 }
 
 /// The leases of a member that runs are not over, whatever is said.
@@ -462,7 +470,7 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   const auto in_list = [&](const std::string& address) {
     return std::ranges::find(nodes, address, &wire::NodeAddress::address);
   };
-  if (!named->agreed.empty()) nodes = admin::members_of_today(nodes, named->agreed);
+  if (named->agreed) nodes = named->members;
   // A client whose list has the new one goes on to the old one besides: the markers name it.
   if (in_list(old_one->address) != nodes.end() && in_list(new_one->address) != nodes.end()) {
     nodes.erase(in_list(new_one->address));
@@ -475,7 +483,8 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   const auto old_entry = in_list(old_one->address);
   const bool has_new = in_list(new_one->address) != nodes.end();
   const bool has_old = old_entry != nodes.end();
-  if (!has_old && !has_new && named->agreed.empty()) {
+  // If it is by their max_lease that none is known, the nodes will say so.
+  if (!has_old && !has_new && !named->agreed && !named->unfit) {
     return tl::make_unexpected(
         Error{Errc::invalid_argument,
               "the list of nodes has neither " + old_one->label + " nor " + new_one->label +

@@ -48,6 +48,37 @@ std::string new_id() {
   return wire::random_id(random);
 }
 
+namespace {
+
+/// Keeps the markers of one set; of the first other one why it is left out.
+Result<void> take_shown(NodeQuery& query, NamedMembers& named,
+                        std::vector<wire::NodeMarker>& markers) {
+  const auto shown = ask_markers(query);
+  if (!shown) return tl::make_unexpected(shown.error());
+  const wire::SetTerms terms{.max_lease = query.options().max_lease};
+  for (std::size_t node = 0; node < shown->size(); ++node) {
+    const auto& marker = (*shown)[node];
+    const std::string& label = query.nodes()[node].label;
+    if (!marker || marker->set_name.empty()) continue;
+    std::optional<Error> why;
+    if (const auto how = marker->disagreement(terms)) {
+      why = Error{Errc::invalid_argument, label + ": " + *how, {}};
+    } else if (!markers.empty() && markers.front().set_name != marker->set_name) {
+      const auto other = client::another_set(marker->set_name, markers.front().set_name);
+      why = Error{Errc::no_quorum, "no marker was changed: " + label + ": " + other, {}};
+    }
+    if (why) {
+      if (!named.unfit) named.unfit = std::move(why);
+      continue;
+    }
+    named.shown[query.nodes()[node].address] = marker->configuration();
+    markers.push_back(*marker);
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<NamedMembers> ask_named_members(const Client& client) {
   constexpr int most = 3;  // rounds: one node may be named only by a node that another one names
   NamedMembers named;
@@ -55,36 +86,37 @@ Result<NamedMembers> ask_named_members(const Client& client) {
   std::vector<wire::NodeAddress> known;
   std::optional<Client> others;
   ClientOptions options = client.options();
-  for (int rounds = 0; rounds < most; ++rounds) {
+  const auto find = [&](const std::string& address) {
+    return std::ranges::find(known, address, &wire::NodeAddress::address);
+  };
+  for (int round = 0; round < most; ++round) {
     auto query = NodeQuery::inspecting(*(others ? others->impl() : client.impl()));
     if (!query) return tl::make_unexpected(query.error());
-    const auto shown = ask_markers(*query);
-    if (!shown) return tl::make_unexpected(shown.error());
-    if (rounds == 0) known = query->nodes();
-    for (std::size_t node = 0; node < shown->size(); ++node) {
-      const auto& marker = (*shown)[node];
-      const wire::SetTerms terms{.max_lease = options.max_lease};
-      if (!marker || marker->set_name.empty() || marker->disagreement(terms)) continue;
-      named.shown[query->nodes()[node].address] = marker->configuration();
-      markers.push_back(*marker);
+    if (round == 0) known = query->nodes();
+    if (auto done = take_shown(*query, named, markers); !done) {
+      return tl::make_unexpected(done.error());
     }
-    if (const auto agreed = agreed_set(markers)) {
-      named.agreed = agreed->members;
-      break;
-    }
+    const auto agreed = agreed_set(markers);
+    named.agreed = agreed.has_value();
+    named.members.clear();
     options.nodes.clear();
     for (const auto& marker : markers) {
-      for (const auto& member : set_of(marker).members) {
-        if (std::ranges::count(known, member, &wire::NodeAddress::address) != 0) continue;
-        // The password is not given to an address without TLS that one node names.
-        if (engine::scheme_of(member) != engine::scheme_of(known.front().address)) continue;
-        known.push_back(wire::moved_to(known.front(), member));
-        options.nodes.push_back(wire::uri_of(known.back(), known.front()));
+      for (const auto& member : agreed ? agreed->members : set_of(marker).members) {
+        if (find(member) == known.end()) {
+          // The password is not given to an address without TLS that a node names.
+          if (engine::scheme_of(member) != engine::scheme_of(known.front().address)) continue;
+          known.push_back(wire::moved_to(known.front(), member));
+          options.nodes.push_back(wire::uri_of(known.back(), known.front()));
+        }
+        if (!std::ranges::count(named.members, member, &wire::NodeAddress::address)) {
+          named.members.push_back(*find(member));
+        }
       }
     }
-    if (options.nodes.empty()) break;
+    if (agreed || options.nodes.empty()) break;
     auto next = Client::create(options);
     if (!next) return tl::make_unexpected(next.error());
+    query = tl::make_unexpected(Error{});  // it ends before its client
     others = std::move(*next);
   }
   return named;
@@ -280,7 +312,7 @@ std::vector<QueryCommand> Adopting::as_member(std::size_t node, const SetConfigu
   } else if (!its.has(marker.id)) {
     disagrees(node, its.at(nodes_[node].address) == nullptr ? not_any_more : not_again_yet);
   } else if (marker.configuration() != its) {
-    return command(node, its, {marker.state(), false});
+    return command(node, its, {marker.state()});
   } else if (!promotions_[node].empty()) {
     return command(node, its, {});
   } else {

@@ -51,9 +51,11 @@ struct MemberMove {
 
 /// What the nodes of a client show, and the nodes that these name.
 struct NamedMembers {
-  /// The members of the configuration that a majority of them show; empty if there is none.
-  std::vector<std::string> agreed{};
+  /// Those that a majority of them name; if there is no majority, all that any node names.
+  std::vector<wire::NodeAddress> members{};
+  bool agreed = false;
   std::map<std::string, engine::SetConfiguration> shown{};  ///< by address, of those that answered
+  std::optional<Error> unfit{};  ///< a node of another set, or longest lease, that is left out
 };
 /// A list may be older than the set, and its members may have been replaced since.
 [[nodiscard]] Result<NamedMembers> ask_named_members(const Client& client);

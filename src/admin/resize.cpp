@@ -105,7 +105,7 @@ class Resize final : Adopting {
     if (!votes) return tl::make_unexpected(votes.error());
     if (!*votes) return {};
     OfNodes commands(nodes_.size());
-    commands[node] = command(node, target, {markers_[node] ? markers_[node]->state() : "", false});
+    commands[node] = command(node, target, {markers_[node] ? markers_[node]->state() : ""});
     return write(commands, target);
   }
 
@@ -115,7 +115,8 @@ class Resize final : Adopting {
     OfNodes commands(nodes_.size());
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (all[node].empty()) continue;
-      commands[node] = command(node, target, {.seen = markers_[node]->state(), .asks = true});
+      commands[node] =
+          command(node, target, {markers_[node]->state(), wire::AdoptionStep::Kind::asks});
     }
     if (auto done = write(commands, target); !done) return tl::make_unexpected(done.error());
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
@@ -266,40 +267,13 @@ class Resize final : Adopting {
   bool begins_ = false;            // otherwise the change is finished, or undone
 };
 
-/// The members of the set: as a majority of them say, or, if a change was interrupted in the
-/// middle, all that one of the nodes of the client's list names.
-Result<std::vector<wire::NodeAddress>> members_named(const Client& client) {
-  auto query = NodeQuery::inspecting(*client.impl());
-  if (!query) return tl::make_unexpected(query.error());
-  const auto shown = ask_markers(*query);
-  if (!shown) return tl::make_unexpected(shown.error());
-  std::vector<wire::NodeMarker> markers;
-  for (std::size_t node = 0; node < shown->size(); ++node) {
-    const auto& marker = (*shown)[node];
-    const wire::SetTerms terms{.max_lease = query->options().max_lease};
-    if (!marker || marker->set_name.empty()) continue;
-    if (const auto how = marker->disagreement(terms)) {
-      return tl::make_unexpected(
-          Error{Errc::invalid_argument, query->nodes()[node].label + ": " + *how, {}});
-    }
-    if (!markers.empty() && markers.front().set_name != marker->set_name) {
-      return tl::make_unexpected(
-          Error{Errc::no_quorum,
-                "no marker was changed: " + query->nodes()[node].label + ": " +
-                    client::another_set(marker->set_name, markers.front().set_name),
-                {}});
-    }
-    markers.push_back(*marker);
-  }
-  const auto agreed = agreed_set(markers);
-  std::vector<wire::NodeAddress> nodes;
-  for (const auto& marker : markers) {
-    for (const auto& member : agreed ? agreed->members : set_of(marker).members) {
-      const auto address = wire::moved_to(query->nodes().front(), member);
-      const auto same = std::ranges::find(nodes, address.address, &wire::NodeAddress::address);
-      if (same == nodes.end()) nodes.push_back(address);
-    }
-  }
+Result<std::vector<NodeAdoption>> resize(const Client& client, std::string_view uri, bool joins) {
+  const auto one = wire::parse_node_uri(uri);
+  if (!one) return tl::make_unexpected(Error{Errc::invalid_argument, one.error(), {}});
+  auto named = ask_named_members(client);
+  if (!named) return tl::make_unexpected(named.error());
+  if (named->unfit) return tl::make_unexpected(std::move(*named->unfit));
+  auto& nodes = named->members;
   if (nodes.empty()) {
     return tl::make_unexpected(
         Error{Errc::no_quorum,
@@ -307,23 +281,15 @@ Result<std::vector<wire::NodeAddress>> members_named(const Client& client) {
               "them, run redlock adopt if the set is new, or correct the list",
               {}});
   }
-  return nodes;
-}
-
-Result<std::vector<NodeAdoption>> resize(const Client& client, std::string_view uri, bool joins) {
-  const auto one = wire::parse_node_uri(uri);
-  if (!one) return tl::make_unexpected(Error{Errc::invalid_argument, one.error(), {}});
-  auto nodes = members_named(client);
-  if (!nodes) return tl::make_unexpected(nodes.error());
-  const wire::NodeAddress login = nodes->front();
+  const wire::NodeAddress login = nodes.front();
   if (auto error = other_scheme(*one, login)) return tl::make_unexpected(std::move(*error));
-  std::erase_if(*nodes, [&](const auto& node) { return node.address == one->address; });
-  if (joins) nodes->push_back(*one);
+  std::erase_if(nodes, [&](const auto& node) { return node.address == one->address; });
+  if (joins) nodes.push_back(*one);
   ClientOptions options = client.options();
   // Nobody waits for a lock meanwhile, and a slow answer would leave the change half-way.
   options.node_timeout = std::max(options.node_timeout, options.connect_timeout);
   options.nodes.clear();
-  for (const auto& node : *nodes) options.nodes.push_back(wire::uri_of(node, login));
+  for (const auto& node : nodes) options.nodes.push_back(wire::uri_of(node, login));
   const auto all = Client::create(std::move(options));
   if (!all) return tl::make_unexpected(all.error());
   auto query = NodeQuery::inspecting(*all->impl());

@@ -35,6 +35,15 @@ std::string random_id(engine::RandomSource& random) {
   return engine::to_hex(random.next_owner());
 }
 
+namespace {
+
+const char* field_of(AdoptionStep::Kind kind) {
+  if (kind == AdoptionStep::Kind::asks) return "";
+  return kind == AdoptionStep::Kind::forms ? "forming" : "set";
+}
+
+}  // namespace
+
 std::vector<std::string> adoption_command(const SetTerms& set, const engine::Membership& marker,
                                           const AdoptionStep& step, std::string_view promotion,
                                           const StillPending* pending) {
@@ -45,9 +54,7 @@ std::vector<std::string> adoption_command(const SetTerms& set, const engine::Mem
                                    std::string(set.layout.marker),
                                    std::string(set.layout.notes),
                                    step.seen,
-                                   step.asks      ? ""
-                                   : step.forming ? "forming"
-                                                  : "set",
+                                   field_of(step.kind),
                                    marker.id,
                                    std::string(set.layout.id),
                                    std::to_string(its.members.size()),

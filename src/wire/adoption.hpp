@@ -19,8 +19,11 @@ namespace redlock::wire {
 /// One of those by which a marker comes to say what it is to say.
 struct AdoptionStep {
   std::string seen = {};  ///< NodeMarker::state() of the marker that it replaces; empty: none
-  bool forming = false;   ///< other members have to agree before it counts
-  bool asks = false;      ///< only whether the node would take it; nothing is told
+  enum class Kind {
+    joins,
+    forms,  ///< other members have to agree before it counts
+    asks,   ///< only whether the node would take it; nothing is told
+  } kind = Kind::joins;
 };
 /// With which id a node that has no marker must still be pending, and the new one that it gets if
 /// it is not.
