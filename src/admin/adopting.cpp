@@ -98,7 +98,7 @@ Result<NamedMembers> ask_named_members(const Client& client) {
     }
     const auto agreed = agreed_set(markers);
     named.agreed = agreed.has_value();
-    named.members.clear();
+    if (agreed) named.members.clear();
     options.nodes.clear();
     for (const auto& marker : markers) {
       for (const auto& member : agreed ? agreed->members : set_of(marker).members) {
@@ -108,9 +108,9 @@ Result<NamedMembers> ask_named_members(const Client& client) {
           known.push_back(wire::moved_to(known.front(), member));
           options.nodes.push_back(wire::uri_of(known.back(), known.front()));
         }
-        if (!std::ranges::count(named.members, member, &wire::NodeAddress::address)) {
-          named.members.push_back(*find(member));
-        }
+        const bool is_there =
+            std::ranges::count(named.members, member, &wire::NodeAddress::address) != 0;
+        if (!is_there && (agreed || round == 0)) named.members.push_back(*find(member));
       }
     }
     if (agreed || options.nodes.empty()) break;

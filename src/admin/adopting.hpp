@@ -51,7 +51,8 @@ struct MemberMove {
 
 /// What the nodes of a client show, and the nodes that these name.
 struct NamedMembers {
-  /// Those that a majority of them name; if there is no majority, all that any node names.
+  /// Those that a majority of them name; if there is none, all that a node of the client names. The
+  /// operator may leave out a node that knows of a change that nobody else is to hear of.
   std::vector<wire::NodeAddress> members{};
   bool agreed = false;
   std::map<std::string, engine::SetConfiguration> shown{};  ///< by address, of those that answered
