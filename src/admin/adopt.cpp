@@ -39,6 +39,12 @@ constexpr auto* too_few_to_replace =
     "a set of one or two members has no quorum without one of them; while all of them answer, make "
     "the new node one more member (redlock set add), then remove the old one (redlock set remove); "
     "if one is dead, start it";
+constexpr auto* none_is_member =
+    "none of the nodes that answer is a member of a set; start the members, and if they have lost "
+    "their data, adopt the set anew, with the new node in its list, when all leases are over "
+    "(redlock adopt)";
+constexpr auto* other_shown =
+    "it shows another change, which may still be made; give the same command again";
 constexpr auto* not_all =
     "a new set is adopted when all its nodes can be asked: start the others and adopt again, or "
     "correct the list";
@@ -62,6 +68,7 @@ class Joining final : Adopting {
     const bool is_new = std::ranges::none_of(
         markers_, [](const auto& marker) { return marker && !marker->set_name.empty(); });
     if (!move_.to.empty()) {
+      if (is_new) return refused(none_is_member);
       if (auto done = may_join(); !done) return tl::make_unexpected(done.error());
       if (const auto node = that_shows_another_number()) {
         return refused(nodes_[*node].label + ": its marker names " +
@@ -179,7 +186,7 @@ class Joining final : Adopting {
     if (std::ranges::all_of(then, &std::vector<QueryCommand>::empty)) return {};
     if (!may_be_left(its)) return write(then, its);
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (!then[node].empty()) unconfirmed(node, not_agreed);
+      if (!then[node].empty()) unconfirmed(node, other_shown);
     }
     return {};
   }
@@ -266,7 +273,8 @@ class Joining final : Adopting {
     if (silent >= quorum) return true;
     return elsewhere >= quorum && std::ranges::any_of(later_, [&](const SetConfiguration& other) {
              const bool is_later = other.set == base_.set && other.epoch >= base_.epoch;
-             return is_later && other != base_ && other != its && told_of(other) >= quorum;
+             const bool is_other = other != base_ && other.members != its.members;
+             return is_later && is_other && told_of(other) >= quorum;
            });
   }
 
@@ -421,6 +429,52 @@ Result<std::set<std::string>> labels_of(const std::vector<std::string>& uris,
   return labels;
 }
 
+/// The node of the client's list by whose login the two of a replacement are reached.
+const wire::NodeAddress& login_for(const std::vector<wire::NodeAddress>& own,
+                                   const wire::NodeAddress& from, const wire::NodeAddress& to) {
+  for (const auto* address : {&to.address, &from.address}) {
+    const auto found = std::ranges::find(own, *address, &wire::NodeAddress::address);
+    if (found != own.end()) return *found;
+  }
+  return own.front();
+}
+
+/// Whom a replacement asks: the members, with the new node in the place of the old one.
+Result<std::vector<std::string>> uris_to_ask(const std::vector<wire::NodeAddress>& own,
+                                             const NamedMembers& named,
+                                             const wire::NodeAddress& from,
+                                             const wire::NodeAddress& to, const std::string& uri) {
+  auto nodes = named.agreed ? named.members : own;
+  const bool has_old = std::ranges::count(nodes, from.address, &wire::NodeAddress::address) != 0;
+  const auto new_entry = std::ranges::find(nodes, to.address, &wire::NodeAddress::address);
+  const bool has_new = new_entry != nodes.end();
+  if (!named.agreed && named.unfit && named.unfit->code == Errc::no_quorum) {
+    return tl::make_unexpected(*named.unfit);  // two sets
+  }
+  if (named.agreed && has_old && has_new) {
+    return tl::make_unexpected(
+        Error{Errc::invalid_argument,
+              to.label + " is a member of the set already; give the address of another node",
+              {}});
+  }
+  // If it is by their max_lease that none is known, the nodes will say so.
+  if (!named.agreed && !named.unfit && !has_old && !has_new) {
+    return tl::make_unexpected(
+        Error{Errc::invalid_argument,
+              "the list of nodes has neither " + from.label + " nor " + to.label +
+                  "; give the list of the set with one of them, or a member of the set",
+              {}});
+  }
+  // A client whose list has the new one goes on to the old one besides: the markers name it.
+  if (has_old && has_new) nodes.erase(new_entry);
+  std::vector<std::string> uris;
+  for (const auto& node : nodes) {
+    const bool is_the_place = node.address == from.address || node.address == to.address;
+    uris.push_back(is_the_place ? uri : wire::uri_of(node, node));
+  }
+  return uris;
+}
+
 /// The leases of a member that runs are not over, whatever is said.
 Result<void> answers_no_more(ClientOptions options, const std::string& uri) {
   options.nodes = {uri};
@@ -465,38 +519,13 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   }
   auto named = admin::ask_named_members(*client_);
   if (!named) return tl::make_unexpected(named.error());
-  auto nodes = client_->impl()->nodes();
-  std::erase_if(nodes, [](const wire::NodeAddress& node) { return node.label.empty(); });
-  const auto in_list = [&](const std::string& address) {
-    return std::ranges::find(nodes, address, &wire::NodeAddress::address);
-  };
-  if (named->agreed) nodes = named->members;
-  // A client whose list has the new one goes on to the old one besides: the markers name it.
-  if (in_list(old_one->address) != nodes.end() && in_list(new_one->address) != nodes.end()) {
-    nodes.erase(in_list(new_one->address));
-  }
+  auto own = client_->impl()->nodes();
+  std::erase_if(own, [](const wire::NodeAddress& node) { return node.label.empty(); });
+  const wire::NodeAddress login = admin::login_for(own, *old_one, *new_one);
+  auto uris = admin::uris_to_ask(own, *named, *old_one, *new_one, wire::uri_of(*new_one, login));
+  if (!uris) return tl::make_unexpected(uris.error());
   ClientOptions options = client_->options();
-  options.nodes.resize(nodes.size());
-  for (std::size_t node = 0; node < nodes.size(); ++node) {  // as it is reached now
-    options.nodes[node] = wire::uri_of(nodes[node], nodes[node]);
-  }
-  const auto old_entry = in_list(old_one->address);
-  const bool has_new = in_list(new_one->address) != nodes.end();
-  const bool has_old = old_entry != nodes.end();
-  // If it is by their max_lease that none is known, the nodes will say so.
-  if (!has_old && !has_new && !named->agreed && !named->unfit) {
-    return tl::make_unexpected(
-        Error{Errc::invalid_argument,
-              "the list of nodes has neither " + old_one->label + " nor " + new_one->label +
-                  "; give the list of the set with one of them, or a member of the set",
-              {}});
-  }
-  const auto entry = has_new ? in_list(new_one->address) : has_old ? old_entry : nodes.begin();
-  const wire::NodeAddress& login = *entry;
-  if (has_old && !has_new) {
-    const auto at = static_cast<std::size_t>(old_entry - nodes.begin());
-    options.nodes[at] = wire::uri_of(*new_one, login);
-  }
+  options.nodes = std::move(*uris);
   if (leases == OldLeases::are_over) {
     const auto done = admin::answers_no_more(options, wire::uri_of(*old_one, login));
     if (!done) return tl::make_unexpected(done.error());

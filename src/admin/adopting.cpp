@@ -50,7 +50,8 @@ std::string new_id() {
 
 namespace {
 
-/// Keeps the markers of one set; of the first other one why it is left out.
+/// Of the first node with another longest lease, or in another set than one before it, why it is
+/// unfit.
 Result<void> take_shown(NodeQuery& query, NamedMembers& named,
                         std::vector<wire::NodeMarker>& markers) {
   const auto shown = ask_markers(query);
@@ -61,16 +62,15 @@ Result<void> take_shown(NodeQuery& query, NamedMembers& named,
     const std::string& label = query.nodes()[node].label;
     if (!marker || marker->set_name.empty()) continue;
     std::optional<Error> why;
-    if (const auto how = marker->disagreement(terms)) {
+    const auto how = marker->disagreement(terms);
+    if (how) {
       why = Error{Errc::invalid_argument, label + ": " + *how, {}};
     } else if (!markers.empty() && markers.front().set_name != marker->set_name) {
       const auto other = client::another_set(marker->set_name, markers.front().set_name);
       why = Error{Errc::no_quorum, "no marker was changed: " + label + ": " + other, {}};
     }
-    if (why) {
-      if (!named.unfit) named.unfit = std::move(why);
-      continue;
-    }
+    if (why && !named.unfit) named.unfit = std::move(why);
+    if (how) continue;
     named.shown[query.nodes()[node].address] = marker->configuration();
     markers.push_back(*marker);
   }
@@ -113,7 +113,7 @@ Result<NamedMembers> ask_named_members(const Client& client) {
         if (!is_there && (agreed || round == 0)) named.members.push_back(*find(member));
       }
     }
-    if (agreed || options.nodes.empty()) break;
+    if (agreed || named.unfit || options.nodes.empty()) break;
     auto next = Client::create(options);
     if (!next) return tl::make_unexpected(next.error());
     query = tl::make_unexpected(Error{});  // it ends before its client

@@ -51,12 +51,12 @@ struct MemberMove {
 
 /// What the nodes of a client show, and the nodes that these name.
 struct NamedMembers {
-  /// Those that a majority of them name; if there is none, all that a node of the client names. The
-  /// operator may leave out a node that knows of a change that nobody else is to hear of.
+  /// Those that a majority of them name; if there is none, all that a node of the client names: a
+  /// list may leave out the one node that shows a change which was interrupted.
   std::vector<wire::NodeAddress> members{};
   bool agreed = false;
   std::map<std::string, engine::SetConfiguration> shown{};  ///< by address, of those that answered
-  std::optional<Error> unfit{};  ///< a node of another set, or longest lease, that is left out
+  std::optional<Error> unfit{};  ///< of the client's list: of another set, or longest lease
 };
 /// A list may be older than the set, and its members may have been replaced since.
 [[nodiscard]] Result<NamedMembers> ask_named_members(const Client& client);

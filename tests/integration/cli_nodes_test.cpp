@@ -498,6 +498,64 @@ TEST_CASE_FIXTURE(InterruptedReplacement, "a replacement of another member is no
   check_unchanged();
 }
 
+TEST_CASE_FIXTURE(AdoptedSet, "a member takes no other member's place, and none of another set") {
+  const Fleet others({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  const auto twice = exits_with(64, ask(fleet, {"set", "replace", fleet.uri(1), fleet.uri(2)}));
+  CHECK(contains(twice.err, fleet.uri(2) + " is a member of the set already"));
+  // A node of another set is listed first, by mistake.
+  Uris list = fleet.uris();
+  list.insert(list.begin(), others.uri(0));
+  const auto wrong = ask(list, {"set", "replace", fleet.uri(2), others.uri(1)});
+  CAPTURE(wrong.err);
+  CHECK(wrong.status == 69);
+  CHECK(contains(wrong.err, others.uri(1) + ": its marker names set "));
+  fleet.kill(2);
+  exits_with(0, ask(list, {"set", "replace", fleet.uri(2), spare.uri(0), "--over"}));
+  CHECK(epoch_on(others, 0) == 1);
+  // It cannot be known which of two sets is meant.
+  const Uris mixed{others.uri(0), fleet.uri(0)};
+  CHECK(ask(mixed, {"set", "replace", spare.uri(0), fleet.uri(2)}).status == 69);
+}
+
+TEST_CASE_FIXTURE(AdoptedSet, "a replacement makes no new set of nodes that lost their data") {
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  fleet.run(0, {"FLUSHALL"});
+  fleet.run(1, {"FLUSHALL"});
+  Arguments replace{"set", "replace", fleet.uri(2), spare.uri(0)};
+  SUBCASE("while a member shows the former one") {}
+  SUBCASE("while none does") {
+    fleet.kill(2);
+    replace.emplace_back("--over");
+  }
+  const auto refused = exits_with(69, ask(fleet, replace));
+  CHECK(contains(refused.err, "none of the nodes that answer is a member of a set"));
+  CHECK_FALSE(has_marker(fleet, 0));
+  CHECK_FALSE(has_marker(fleet, 1));
+  CHECK_FALSE(has_marker(spare, 0));
+}
+
+TEST_CASE("a change that goes on under another epoch is no rival of itself") {
+  Fleet fleet({.nodes = 5, .persistence = Persistence::always, .adopted = true});
+  run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "1500"});
+  const Fleet spares({.nodes = 2, .persistence = Persistence::always});
+  const auto tell = [&](std::size_t told, const std::string& epoch, const std::string& joins) {
+    std::string members;
+    for (std::size_t node = 0; node < 4; ++node) {
+      members += fleet.run(node, {"HGET", "redlock:node", "id"}) + "=" + fleet.uri(node) + " ";
+    }
+    fleet.run(told, {"HSET", "redlock:node", "epoch", epoch, "members", members + joins});
+  };
+  tell(0, "10", "new=" + spares.uri(0));
+  tell(1, "20", "other=" + spares.uri(1));
+  fleet.run(3, {"ACL", "SETUSER", "default", "-hset"});
+  const auto made = ask(fleet, {"set", "replace", fleet.uri(4), spares.uri(0)}, with_quarantine);
+  CAPTURE(made.out + made.err);
+  CHECK(contains(made.out, fleet.uri(3) + ": ERR "));
+  for (const std::size_t node : {1UL, 2UL}) CHECK(epoch_on(fleet, node) == epoch_on(fleet, 0));
+  CHECK(has_marker(spares, 0));
+}
+
 TEST_CASE_FIXTURE(InterruptedReplacement,
                   "a change is not undone where another operator may be finishing it") {
   // Whether node 1 was told of the change meanwhile cannot be known: it takes no marker.
