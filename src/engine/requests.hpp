@@ -14,8 +14,8 @@
 namespace redlock::engine {
 
 /// One acquisition. `wait` ends the retries; `deadline` ends the call whatever it does. The first
-/// attempt is made whatever `wait` says, also if it has to wait for room; but not while other calls
-/// of the client for the same name are before it.
+/// attempt is made whatever `wait` says, also if it has to wait for room; but a call that came
+/// behind others of the client for the same name may end without one.
 struct AcquireRequest {
   Name name;
   std::chrono::milliseconds lease{};

@@ -26,9 +26,10 @@ const std::string& named(const engine::Name& name) {
   return *name;
 }
 
-// A node pushes two wake-ups for a waiter at most before the waiter asks again: this is enough for
-// ten thousand names that become free at once. It must be far less than the client can read in a
-// second, or a flood would be read for ever. A large push counts as several.
+// A node pushes two wake-ups for a waiter before the waiter asks again, and one for each other lock
+// that barges in: this is enough for ten thousand names that become free at once. It must be far
+// less than the client can read in a second, or a flood would be read for ever. A large push counts
+// as several.
 constexpr std::size_t most_pushes_in_a_second = 20'000;
 constexpr std::size_t small_push = 256;
 

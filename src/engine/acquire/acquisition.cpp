@@ -274,7 +274,8 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
   return final;
 }
 
-/// The first attempt of all, which others may delay, is made whatever the waiting time.
+/// The first attempt is made whatever the waiting time, also where it waits for room; but not that
+/// of a call that came behind others of its client.
 Instant Acquisition::ends_at() const {
   const bool asks = attempt() != 0;
   if (is<Local>() || (asks && still_waits())) return schedule_.waits_until();

@@ -83,7 +83,7 @@ class Acquisition {
   /// Since when it waits among the calls of other clients: its begin, or the failure of its last
   /// grant that came too late. With its old place a call that cannot succeed would take each turn.
   [[nodiscard]] Instant in_line_since() const { return in_line_since_; }
-  /// Whether it stands in the nodes' lines, with attempts that wait.
+  /// Whether it is one of those that stand in the nodes' lines, with attempts that wait.
   [[nodiscard]] bool in_line() const { return what_.in_order && what_.wait > Duration::zero(); }
 
   [[nodiscard]] const State& state() const { return state_; }

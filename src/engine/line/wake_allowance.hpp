@@ -16,9 +16,9 @@ namespace redlock::engine {
 
 class WakeAllowance {
  public:
-  // In vain, in a second and of one node. An honest node tells a waiter at most twice that its turn
-  // comes, and after that when it has asked again; now and then votes are split, once a millisecond
-  // for a while.
+  // In vain, in a second and of one node. An honest node tells a waiter twice that its turn comes,
+  // and after that when it has asked again, or when somebody who barged in is done; now and then
+  // votes are split, once a millisecond for a while.
   static constexpr std::size_t for_all = 1'000;
   static constexpr std::size_t for_each_attempt = 4;
 
