@@ -40,7 +40,7 @@ constexpr auto* too_few_to_replace =
     "the new node one more member (redlock set add), then remove the old one (redlock set remove); "
     "if one is dead, start it";
 constexpr auto* none_is_member =
-    "none of the nodes that answer is a member of a set; start the members, and if they have lost "
+    "none of the members that stay shows a set; start them, and if they have lost "
     "their data, adopt the set anew, with the new node in its list, when all leases are over "
     "(redlock adopt)";
 constexpr auto* other_shown =
@@ -68,7 +68,7 @@ class Joining final : Adopting {
     const bool is_new = std::ranges::none_of(
         markers_, [](const auto& marker) { return marker && !marker->set_name.empty(); });
     if (!move_.to.empty()) {
-      if (is_new) return refused(none_is_member);
+      if (is_new) return refused(nodes_.size() <= 2 ? too_few_to_replace : none_is_member);
       if (auto done = may_join(); !done) return tl::make_unexpected(done.error());
       if (const auto node = that_shows_another_number()) {
         return refused(nodes_[*node].label + ": its marker names " +
@@ -331,9 +331,12 @@ class Joining final : Adopting {
   /// it is one and too few members are there for a lock to have been granted without it.
   Result<void> take_places(SetConfiguration& its) {
     Member* const place = place_of(its, move_.from);
-    const bool is_none = place == nullptr && its.at(move_.to) == nullptr;
-    if (!move_.to.empty() && (is_none || new_node() == nodes_.size())) {
+    const bool has_new = its.at(move_.to) != nullptr;
+    if (!move_.to.empty() && ((place == nullptr && !has_new) || new_node() == nodes_.size())) {
       return no_member(its);
+    }
+    if (place != nullptr && has_new) {
+      return refused(move_.to + " took the place of a member meanwhile: " + other_change);
     }
     std::uint32_t members = 0;
     for (std::size_t node = 0; node < nodes_.size(); ++node) members += is_member(node) ? 1 : 0;
@@ -429,14 +432,14 @@ Result<std::set<std::string>> labels_of(const std::vector<std::string>& uris,
   return labels;
 }
 
-/// The node of the client's list by whose login the two of a replacement are reached.
-const wire::NodeAddress& login_for(const std::vector<wire::NodeAddress>& own,
-                                   const wire::NodeAddress& from, const wire::NodeAddress& to) {
-  for (const auto* address : {&to.address, &from.address}) {
+/// As the client's list reaches it, or the other one of a replacement, or else its first node.
+std::string uri_by_list(const std::vector<wire::NodeAddress>& own, const wire::NodeAddress& node,
+                        const wire::NodeAddress& other) {
+  for (const auto* address : {&node.address, &other.address}) {
     const auto found = std::ranges::find(own, *address, &wire::NodeAddress::address);
-    if (found != own.end()) return *found;
+    if (found != own.end()) return wire::uri_of(node, *found);
   }
-  return own.front();
+  return wire::uri_of(node, own.front());
 }
 
 /// Whom a replacement asks: the members, with the new node in the place of the old one.
@@ -521,13 +524,13 @@ Result<std::vector<NodeAdoption>> Admin::replace(std::string_view from, std::str
   if (!named) return tl::make_unexpected(named.error());
   auto own = client_->impl()->nodes();
   std::erase_if(own, [](const wire::NodeAddress& node) { return node.label.empty(); });
-  const wire::NodeAddress login = admin::login_for(own, *old_one, *new_one);
-  auto uris = admin::uris_to_ask(own, *named, *old_one, *new_one, wire::uri_of(*new_one, login));
+  auto uris = admin::uris_to_ask(own, *named, *old_one, *new_one,
+                                 admin::uri_by_list(own, *new_one, *old_one));
   if (!uris) return tl::make_unexpected(uris.error());
   ClientOptions options = client_->options();
   options.nodes = std::move(*uris);
   if (leases == OldLeases::are_over) {
-    const auto done = admin::answers_no_more(options, wire::uri_of(*old_one, login));
+    const auto done = admin::answers_no_more(options, admin::uri_by_list(own, *old_one, *new_one));
     if (!done) return tl::make_unexpected(done.error());
   }
   const auto client = Client::create(std::move(options));

@@ -50,13 +50,13 @@ std::string new_id() {
 
 namespace {
 
-/// Of the first node with another longest lease, or in another set than one before it, why it is
-/// unfit.
-Result<void> take_shown(NodeQuery& query, NamedMembers& named,
-                        std::vector<wire::NodeMarker>& markers) {
+/// Why the first node with another longest lease, or in another set than one before it, is unfit.
+Result<std::optional<Error>> take_shown(NodeQuery& query, NamedMembers& named,
+                                        std::vector<wire::NodeMarker>& markers) {
   const auto shown = ask_markers(query);
   if (!shown) return tl::make_unexpected(shown.error());
   const wire::SetTerms terms{.max_lease = query.options().max_lease};
+  std::optional<Error> unfit;
   for (std::size_t node = 0; node < shown->size(); ++node) {
     const auto& marker = (*shown)[node];
     const std::string& label = query.nodes()[node].label;
@@ -69,12 +69,12 @@ Result<void> take_shown(NodeQuery& query, NamedMembers& named,
       const auto other = client::another_set(marker->set_name, markers.front().set_name);
       why = Error{Errc::no_quorum, "no marker was changed: " + label + ": " + other, {}};
     }
-    if (why && !named.unfit) named.unfit = std::move(why);
+    if (why && !unfit) unfit = std::move(why);
     if (how) continue;
     named.shown[query.nodes()[node].address] = marker->configuration();
     markers.push_back(*marker);
   }
-  return {};
+  return unfit;
 }
 
 }  // namespace
@@ -93,9 +93,9 @@ Result<NamedMembers> ask_named_members(const Client& client) {
     auto query = NodeQuery::inspecting(*(others ? others->impl() : client.impl()));
     if (!query) return tl::make_unexpected(query.error());
     if (round == 0) known = query->nodes();
-    if (auto done = take_shown(*query, named, markers); !done) {
-      return tl::make_unexpected(done.error());
-    }
+    auto unfit = take_shown(*query, named, markers);
+    if (!unfit) return tl::make_unexpected(unfit.error());
+    if (round == 0) named.unfit = std::move(*unfit);
     const auto agreed = agreed_set(markers);
     named.agreed = agreed.has_value();
     if (agreed) named.members.clear();
@@ -113,7 +113,8 @@ Result<NamedMembers> ask_named_members(const Client& client) {
         if (!is_there && (agreed || round == 0)) named.members.push_back(*find(member));
       }
     }
-    if (agreed || named.unfit || options.nodes.empty()) break;
+    const bool two_sets = named.unfit && named.unfit->code == Errc::no_quorum;
+    if (agreed || two_sets || options.nodes.empty()) break;
     auto next = Client::create(options);
     if (!next) return tl::make_unexpected(next.error());
     query = tl::make_unexpected(Error{});  // it ends before its client

@@ -529,7 +529,7 @@ TEST_CASE_FIXTURE(AdoptedSet, "a replacement makes no new set of nodes that lost
     replace.emplace_back("--over");
   }
   const auto refused = exits_with(69, ask(fleet, replace));
-  CHECK(contains(refused.err, "none of the nodes that answer is a member of a set"));
+  CHECK(contains(refused.err, "none of the members that stay shows a set"));
   CHECK_FALSE(has_marker(fleet, 0));
   CHECK_FALSE(has_marker(fleet, 1));
   CHECK_FALSE(has_marker(spare, 0));
