@@ -141,7 +141,7 @@ TEST_CASE("of two members none is taken out, as the other would be no quorum of 
 }
 
 TEST_CASE_FIXTURE(Growing, "a node of another set gets no place, and nothing is changed") {
-  for (const std::size_t size : {1, 3}) {
+  for (const std::size_t size : {1UL, 3UL}) {
     Fleet others{{.nodes = size, .persistence = Persistence::always, .adopted = true}};
     run_on_all(others, {"HSET", "redlock:node", "max_lease_ms", "4500"});
     auto mixed = fleet.uris();
