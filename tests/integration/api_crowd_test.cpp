@@ -27,6 +27,13 @@ ClientOptions hurried(const Fleet& fleet, std::shared_ptr<Observer> observer = {
   return options;
 }
 
+/// A busy machine has to release all within a few node timeouts.
+ClientOptions unhurried(const Fleet& fleet, std::shared_ptr<Observer> observer = {}) {
+  ClientOptions options = hurried(fleet, std::move(observer));
+  options.node_timeout = 4s;
+  return options;
+}
+
 /// All at once, and all that they were given, however long they take.
 template <typename T>
 std::vector<T> await_all(std::vector<std::future<Result<T>>> crowd_of_calls) {
@@ -95,9 +102,7 @@ TEST_CASE("a client that is destroyed beside a hung minority releases all its le
   const auto listener = std::make_shared<Listener>();
   std::vector<Lease> leases;  // outlive the client
   {
-    ClientOptions unhurried = hurried(fleet, listener);
-    unhurried.node_timeout = 4s;  // a busy machine has to release all within a few of these
-    const Client client = start_client(std::move(unhurried));
+    const Client client = start_client(unhurried(fleet, listener));
     leases = acquire_crowd(client, crowd / 2, {.wait = patience});
     fleet.pause(0);
     fleet.pause(3);
@@ -116,7 +121,7 @@ TEST_CASE("leases that the program dropped just before are released; without a q
     CHECK(eventually([&] { return locks_on(fleet, node) == 0; }));
   }
 
-  Client client = start_client(hurried(fleet));
+  Client client = start_client(unhurried(fleet));
   const auto leases = acquire_crowd(client, 2'000, {.wait = patience});
   fleet.pause(0);
   fleet.pause(1);
