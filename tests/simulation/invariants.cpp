@@ -363,8 +363,10 @@ void Invariants::told_released(const Grant& grant, Released outcome) const {
 void Invariants::check_token(const Grant& grant) {
   if (!judged_.tokens) return;
   NameState& name = names_[*grant.name];
-  // A lease that was taken up may have a wrong token, but later grants have larger ones.
-  if (grant.taken_up) {
+  // A lease that was taken up may have a wrong token, but later grants have larger ones; and where
+  // two that draw one owner do not exclude each other, the second is granted before the first has
+  // raised the fences.
+  if (grant.taken_up || may_lose_to_twin(grant)) {
     name.largest_returned = std::max(name.largest_returned, grant.token);
     return;
   }
