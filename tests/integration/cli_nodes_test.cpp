@@ -418,7 +418,7 @@ TEST_CASE_FIXTURE(AdoptedSet,
   CHECK(ask(fleet, {"set", "replace", fleet.uri(2), spare.uri(0), "--over"}).status == 0);
   fleet.resume(2);
   fleet.pause(1);
-  const Arguments back{"set", "replace", spare.uri(0), fleet.uri(2)};
+  const Arguments back{"set", "replace", "--node-timeout", "2s", spare.uri(0), fleet.uri(2)};
   CHECK(ask(fleet, back).status != 0);
   CHECK(epoch_on(fleet, 2) == 1);
   CHECK(epoch_on(fleet, 0) > 1);
@@ -754,8 +754,9 @@ TEST_CASE("a list without a quorum of the members is a configuration error with 
   const Fleet fleet({.nodes = 7, .persistence = Persistence::always, .adopted = true});
   for (const Arguments& arguments : looks) {
     CAPTURE(arguments[0]);
+    const auto soon = appended(arguments, {"--node-timeout", "2s"});
     const auto finished =
-        exits_with(78, ask({fleet.uri(0), fleet.uri(1), fleet.uri(2)}, arguments, with_quarantine));
+        exits_with(78, ask({fleet.uri(0), fleet.uri(1), fleet.uri(2)}, soon, with_quarantine));
     CHECK(contains(finished.err,
                    "the list has 3 nodes, and the nodes' markers say that their set has 7"));
   }
@@ -767,8 +768,8 @@ TEST_CASE("a list without a quorum of the members is a configuration error with 
                  "not in the list of nodes"));
   // With it the other four would go on.
   run_on_all(fleet, {"HSET", "redlock:lock:{a}", std::string(32, 'a'), "1"});
-  const auto forced =
-      ask({fleet.uri(0), fleet.uri(1), fleet.uri(2)}, {"release", "a", "--force"}, with_quarantine);
+  const auto forced = ask({fleet.uri(0), fleet.uri(1), fleet.uri(2)},
+                          {"release", "a", "--force", "--node-timeout", "1s"}, with_quarantine);
   CAPTURE(forced.out + forced.err);
   CHECK(forced.status == 69);
 }
