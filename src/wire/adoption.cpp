@@ -29,20 +29,16 @@ std::string size_stays(const SetTerms& set) {
   return std::to_string(std::chrono::ceil<std::chrono::milliseconds>(all).count());
 }
 
-}  // namespace
-
-std::string random_id(engine::RandomSource& random) {
-  return engine::to_hex(random.next_owner());
-}
-
-namespace {
-
 const char* field_of(AdoptionStep::Kind kind) {
   if (kind == AdoptionStep::Kind::asks) return "";
   return kind == AdoptionStep::Kind::forms ? "forming" : "set";
 }
 
 }  // namespace
+
+std::string random_id(engine::RandomSource& random) {
+  return engine::to_hex(random.next_owner());
+}
 
 std::vector<std::string> adoption_command(const SetTerms& set, const engine::Membership& marker,
                                           const AdoptionStep& step, std::string_view promotion,

@@ -26,7 +26,7 @@ const std::string& named(const engine::Name& name) {
   return *name;
 }
 
-// A node pushes two wake-ups for a waiter before the waiter asks again, and one for each other lock
+// A node pushes two wake-ups for a waiter before the waiter asks again, and one for each other call
 // that barges in: this is enough for ten thousand names that become free at once. It must be far
 // less than the client can read in a second, or a flood would be read for ever. A large push counts
 // as several.

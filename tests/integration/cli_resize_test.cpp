@@ -8,10 +8,11 @@ namespace {
 // Not to be lost by a busy machine, and not long to wait for.
 constexpr auto a_lease = 3000ms;
 constexpr auto max_lease = 4500ms;
+const std::string max_lease_ms = std::to_string(max_lease.count());
 
 Finished set_command(const std::vector<std::string>& uris, Arguments arguments) {
   Variables variables = with_quarantine;
-  variables["REDLOCK_MAX_LEASE"] = "4500ms";
+  variables["REDLOCK_MAX_LEASE"] = max_lease_ms + "ms";
   variables.merge(nodes_variable(uris));
   const auto words = arguments.front() == "set" ? 2 : 1;
   arguments.insert(arguments.begin() + words, {"--node-timeout", "2s"});
@@ -27,7 +28,7 @@ struct Growing {
   Fleet spares{{.nodes = 2, .persistence = Persistence::always}};
   const std::vector<std::string> seed{fleet.uri(1)};
 
-  Growing() { run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "4500"}); }
+  Growing() { run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", max_lease_ms}); }
 
   [[nodiscard]] std::vector<std::string> members() const {
     std::vector<std::string> all;
@@ -135,7 +136,7 @@ TEST_CASE_FIXTURE(Growing, "a change of the number that cannot be, or be finishe
 
 TEST_CASE("of two members none is taken out, as the other would be no quorum of them") {
   const Fleet two({.nodes = 2, .persistence = Persistence::always, .adopted = true});
-  run_on_all(two, {"HSET", "redlock:node", "max_lease_ms", "4500"});
+  run_on_all(two, {"HSET", "redlock:node", "max_lease_ms", max_lease_ms});
   const auto refused = exits_with(69, set_command(two.uris(), {"set", "remove", two.uri(0)}));
   CHECK(contains(refused.err, "which is no quorum of them"));
 }
@@ -143,7 +144,7 @@ TEST_CASE("of two members none is taken out, as the other would be no quorum of 
 TEST_CASE_FIXTURE(Growing, "a node of another set gets no place, and nothing is changed") {
   for (const std::size_t size : {1UL, 3UL}) {
     Fleet others{{.nodes = size, .persistence = Persistence::always, .adopted = true}};
-    run_on_all(others, {"HSET", "redlock:node", "max_lease_ms", "4500"});
+    run_on_all(others, {"HSET", "redlock:node", "max_lease_ms", max_lease_ms});
     auto mixed = fleet.uris();
     mixed.push_back(others.uri(0));
     const auto added = exits_with(69, set_command(mixed, {"set", "add", spares.uri(0)}));

@@ -76,8 +76,8 @@ void Acquirer::begin_attempt(Instant now, Acquisition& call) {
       .floor = floors_.floor(now, stripe_of(*what.name)),
       .ceiling = floors_.ceiling(now, stripe_of(*what.name)),
       .in_order = what.in_order,
-      .waits = call.in_line(),
-      .silent = call.in_line() ? silent_nodes(now) : NodeSet(),
+      .waits = call.waits_in_order(),
+      .silent = call.waits_in_order() ? silent_nodes(now) : NodeSet(),
   };
   call.attempt_begins(grant);
   Attempt& attempt = attempts_.add(grant, Attempt(electorate_, std::move(plan), now));
@@ -90,7 +90,7 @@ void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nod
   // Not while votes gather: nodes that grant by two floors grant two tokens, which must be settled.
   const bool gathers = attempt.granted().size() > 0 || attempt.tally().pending() != NodeSet();
   if (!gathers) attempt.raise_floor(floors_.floor(now, stripe_of(*call.what().name)));
-  if (!call.in_line()) {
+  if (!call.waits_in_order()) {
     attempt.ask(now, nodes, out_);
     return;
   }
@@ -237,7 +237,7 @@ void Acquirer::finish_attempt(Instant now, Attempt attempt) {
   if (won) return succeed(now, std::move(attempt));
   auto final = call.on_failure(now, attempt, random_);
   if (final) return end(now, request, std::move(*final));
-  if (call.in_line() && failure != Errc::contended) return give_way(now, call, attempt);
+  if (call.waits_in_order() && failure != Errc::contended) return give_way(now, call, attempt);
   calls_.touched(request);
 }
 
@@ -262,7 +262,7 @@ void Acquirer::succeed(Instant now, Attempt attempt) {
                                    lease.loss_deadline(), lease.key()}});
   out_.put(WaitEnded{plan.grant, plan.name, attempt.token(), now - call.began()});
   if (call.was_woken()) wakes_.won();
-  if (call.in_line()) return hand_place_on(now, call, attempt);
+  if (call.waits_in_order()) return hand_place_on(now, call, attempt);
   Lines* const lines = lines_of(what);
   const auto next = lines != nullptr ? lines->leave(what.name, plan.request) : std::nullopt;
   if (!next) return;

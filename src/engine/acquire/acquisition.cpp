@@ -59,7 +59,7 @@ Acquisition::Acquisition(const Electorate& electorate, RequestId request, Acquir
       schedule_(electorate, what_.wait, what_.deadline, now),
       began_(now),
       in_line_since_(now) {
-  if (in_line()) nodes_.resize(electorate.slots());
+  if (waits_in_order()) nodes_.resize(electorate.slots());
 }
 
 GrantId Acquisition::attempt() const {
@@ -122,7 +122,7 @@ void Acquisition::asked(NodeSet nodes, RequestId next, bool blindly) {
 }
 
 bool Acquisition::on_answer(Instant now, NodeIndex node, const Reply& reply) {
-  if (!in_line()) return false;
+  if (!waits_in_order()) return false;
   Node& at = nodes_[node];
   at.asked = false;
   const auto* const unavailable = std::get_if<Unavailable>(&reply);
@@ -181,7 +181,7 @@ NodeSet Acquisition::leave_nodes() {
 }
 
 bool Acquisition::entered_by_quorum() const {
-  const auto known = std::ranges::count_if(nodes_, &Node::has_it_in_line);
+  const auto known = std::ranges::count_if(nodes_, &Node::is_in_line);
   return known >= static_cast<std::ptrdiff_t>(electorate_->quorum());
 }
 
@@ -209,7 +209,7 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
     if (!is<Gathering>()) state_ = Gathering{grant, now + time_to_gather(round_trip)};
     Instant& ask_at = std::get<Gathering>(state_).ask_at;
     const bool polls = !is_woken() && attempt.tally().pending() == NodeSet() &&
-                       std::ranges::any_of(nodes_, &Node::has_it_in_line);
+                       std::ranges::any_of(nodes_, &Node::is_in_line);
     if (polls && ask_at == never) ask_at = now + between_polls(random);
   } else if (attempt.tally().pending() != NodeSet()) {
     if (!is<Asking>()) state_ = Asking{grant};

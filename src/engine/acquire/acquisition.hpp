@@ -84,7 +84,9 @@ class Acquisition {
   /// grant that came too late. With its old place a call that cannot succeed would take each turn.
   [[nodiscard]] Instant in_line_since() const { return in_line_since_; }
   /// Whether it is one of those that stand in the nodes' lines, with attempts that wait.
-  [[nodiscard]] bool in_line() const { return what_.in_order && what_.wait > Duration::zero(); }
+  [[nodiscard]] bool waits_in_order() const {
+    return what_.in_order && what_.wait > Duration::zero();
+  }
 
   [[nodiscard]] const State& state() const { return state_; }
   template <typename T>
@@ -166,7 +168,7 @@ class Acquisition {
   std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
   /// The waiting time is over while an attempt is under way: that is decided as its answers come.
   void stop_waiting() { last_attempt_ = true; }
-  [[nodiscard]] bool still_waits() const { return in_line() && !last_attempt_; }
+  [[nodiscard]] bool still_waits() const { return waits_in_order() && !last_attempt_; }
 
   [[nodiscard]] Instant deadline() const;
   /// The time given is over: that for waiting; the call's deadline once only the attempt under way
@@ -207,7 +209,7 @@ class Acquisition {
     bool woken = false;          // while a question was under way
     GrantId before = 0;          // of an earlier call, whose question is under way there; 0: none
 
-    [[nodiscard]] bool has_it_in_line() const { return place.has_value(); }
+    [[nodiscard]] bool is_in_line() const { return place.has_value(); }
     /// Of what the node replied.
     void forget() { *this = {.asked = asked, .stands = stands, .before = before}; }
   };
