@@ -427,10 +427,10 @@ class REDLOCK_EXPORT Admin {
   /// Where a quorum of the nodes are members of a set, a node without a marker may have lost its
   /// data, or may be listed by mistake. At a member's address it becomes that member again only if
   /// `replaced` has it, as in ClientOptions::nodes (otherwise: `unconfirmed`): the operator's word
-  /// that the member lost its data, and that every lease that it may have granted is over. For a
-  /// node at another address there is replace(). A node of another set is left alone (`disagrees`).
-  /// Fails with invalid_argument if `replaced` names a node that the client does not have. Waits
-  /// for connections as examine() does.
+  /// that the member lost its data, and that every lease that it may have granted is over; so it
+  /// is, unnamed, of a promoted member. For a node at another address there is replace(). A node of
+  /// another set is left alone (`disagrees`). Fails with invalid_argument if `replaced` names a
+  /// node that the client does not have. Waits for connections as examine() does.
   [[nodiscard]] Result<std::vector<NodeAdoption>> adopt(
       const std::vector<std::string>& replaced = {}) const;
 
@@ -453,19 +453,21 @@ class REDLOCK_EXPORT Admin {
   [[nodiscard]] Result<std::vector<NodeAdoption>> replace(
       std::string_view from, std::string_view to, OldLeases leases = OldLeases::may_live) const;
 
-  /// Makes a node one more member, or ends a node's membership, while locks are held. The client's
-  /// list has some members, any of them, or all. The markers of the members name the new ones from
-  /// then on, under the next epoch; clients that run follow by themselves (as far as they have
-  /// room: one begins with room for seven nodes, or two more than it was given), and no lease is
-  /// lost by it. A new member is given the fences of the others, and counts at once: where one
-  /// joins or leaves, every two quorums of before and after share a node. Two such changes one
-  /// after the other would not, so the second is refused (`waits`) until every lease from before
-  /// the first is over, and no member is told while one refuses. A member that leaves may be dead;
-  /// it is not told. Every other one has to answer. An interrupted call is finished by the same
-  /// one, or undone by the other. Fails with no_quorum, doing nothing, if those that are left would
-  /// be no quorum, or if another change was interrupted; with invalid_argument for an address that
-  /// is none. Asks as adopt() does, and all members once more, then each by itself.
+  /// Makes a node one more member while locks are held. The client's list has some members, any of
+  /// them, or all. The markers of the members name the new ones from then on, under the next epoch;
+  /// clients that run follow by themselves (as far as they have room: one begins with room for
+  /// seven nodes, or two more than it was given), and no lease is lost by it. A new member is given
+  /// the fences of the others, and counts at once: where one joins or leaves, every two quorums of
+  /// before and after share a node. Two such changes one after the other would not, so the second
+  /// is refused (`waits`) until every lease from before the first is over, and no member is told
+  /// while one refuses. Every member has to answer. An interrupted call is finished by the same
+  /// one, or undone by remove(). Fails with no_quorum, doing nothing, if another change was
+  /// interrupted; with invalid_argument for an address that is none. Asks as adopt() does, and all
+  /// members once more, then each by itself.
   [[nodiscard]] Result<std::vector<NodeAdoption>> add(std::string_view node) const;
+
+  /// Ends a node's membership in the same way; undone by add(). The member may be dead; it is not
+  /// told. Fails with no_quorum, doing nothing, also if those that are left would be no quorum.
   [[nodiscard]] Result<std::vector<NodeAdoption>> remove(std::string_view node) const;
 
  private:

@@ -40,9 +40,9 @@ constexpr auto* too_few_to_replace =
     "the new node one more member (redlock set add), then remove the old one (redlock set remove); "
     "if one is dead, start it";
 constexpr auto* none_is_member =
-    "none of the members that stay shows a set; start them, and if they have lost "
-    "their data, adopt the set anew, with the new node in its list, when all leases are over "
-    "(redlock adopt)";
+    "none of the members that stay shows a set; start them, and if they have lost their data, "
+    "adopt "
+    "the set anew, with the new node in its list, when all leases are over (redlock adopt)";
 constexpr auto* other_shown =
     "it shows another change, which may still be made; give the same command again";
 constexpr auto* not_all =
@@ -451,9 +451,7 @@ Result<std::vector<std::string>> uris_to_ask(const std::vector<wire::NodeAddress
   const bool has_old = std::ranges::count(nodes, from.address, &wire::NodeAddress::address) != 0;
   const auto new_entry = std::ranges::find(nodes, to.address, &wire::NodeAddress::address);
   const bool has_new = new_entry != nodes.end();
-  if (!named.agreed && named.unfit && named.unfit->code == Errc::no_quorum) {
-    return tl::make_unexpected(*named.unfit);  // two sets
-  }
+  if (!named.agreed && named.are_of_two_sets()) return tl::make_unexpected(*named.unfit);
   if (named.agreed && has_old && has_new) {
     return tl::make_unexpected(
         Error{Errc::invalid_argument,

@@ -113,8 +113,7 @@ Result<NamedMembers> ask_named_members(const Client& client) {
         if (!is_there && (agreed || round == 0)) named.members.push_back(*find(member));
       }
     }
-    const bool two_sets = named.unfit && named.unfit->code == Errc::no_quorum;
-    if (agreed || two_sets || options.nodes.empty()) break;
+    if (agreed || named.are_of_two_sets() || options.nodes.empty()) break;
     auto next = Client::create(options);
     if (!next) return tl::make_unexpected(next.error());
     query = tl::make_unexpected(Error{});  // it ends before its client
@@ -172,7 +171,8 @@ std::string Adopting::take_info(std::size_t node, const wire::Answer& answer) {
   } else if (info.is_in_cluster()) {
     fail(node, Cause::incompatible, "it belongs to a Redis Cluster; take an independent master");
   }
-  if (info.was_replica()) promotions_[node] = info.promotion();
+  // That earlier leases are over is said by who adopts, not by who changes the members.
+  if (info.was_replica() && move_.is_none()) promotions_[node] = info.promotion();
   return std::string(info.value("run_id"));
 }
 

@@ -37,6 +37,7 @@ struct MemberMove {
   std::string to{};
   OldLeases leases = OldLeases::are_over;
 
+  [[nodiscard]] bool is_none() const { return from.empty() && to.empty(); }
   [[nodiscard]] bool resizes() const { return from.empty() != to.empty(); }
   [[nodiscard]] bool is_done_in(const engine::SetConfiguration& its) const {
     return (to.empty() || its.at(to) != nullptr) && (from.empty() || its.at(from) == nullptr);
@@ -57,6 +58,8 @@ struct NamedMembers {
   bool agreed = false;
   std::map<std::string, engine::SetConfiguration> shown{};  ///< by address, of those that answered
   std::optional<Error> unfit{};  ///< of the client's list: of another set, or longest lease
+
+  [[nodiscard]] bool are_of_two_sets() const { return unfit && unfit->code == Errc::no_quorum; }
 };
 /// A list may be older than the set, and its members may have been replaced since.
 [[nodiscard]] Result<NamedMembers> ask_named_members(const Client& client);

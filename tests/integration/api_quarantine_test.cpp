@@ -468,6 +468,29 @@ TEST_CASE("a node promoted a second time waits again") {
   CHECK(contains(lease.error().message, "it was a replica"));
 }
 
+TEST_CASE("a change of the members does not vouch for a node that was promoted") {
+  const Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
+  const Fleet spares({.nodes = 2, .persistence = Persistence::always});
+  copy_data(spares, 0, fleet.port(2));
+  copy_data(fleet, 2, spares.port(0));
+  const Client client = start_client(careful(fleet));
+  const auto of_marker = [&](const std::string& field) {
+    return fleet.run(2, {"HGET", "redlock:node", field});
+  };
+  const auto epoch = of_marker("epoch");
+  SUBCASE("replace") {
+    must(Admin(client).replace(fleet.uri(0), spares.uri(1)));
+  }
+  SUBCASE("add") {
+    must(Admin(client).add(spares.uri(1)));
+  }
+  SUBCASE("remove") {
+    must(Admin(client).remove(fleet.uri(0)));
+  }
+  CHECK(of_marker("epoch") != epoch);
+  CHECK(of_marker("vouched") == "(nil)");
+}
+
 TEST_CASE("nodes demoted and promoted on a connection that stands do not grant twice") {
   const cluster::FleetOptions settings{.nodes = 3,
                                        .persistence = Persistence::always,

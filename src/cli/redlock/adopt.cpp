@@ -28,8 +28,9 @@ within its longest lease. All nodes have to answer. If adopt was interrupted, ru
 Where some nodes are members, a node without a marker at a member's address has to be named with
 --replaced: your word that this member lost its data, and that the longest lease has passed since
 (or that no client has run for that long). Where a majority are members, so has a node whose own
-adoption was interrupted. A node at any other address is left alone; to give it the place of a
-member: redlock set replace OLD NEW.
+adoption was interrupted. Of a member that was a replica and has been promoted, adopting is your
+word that every lease from before is over. A node at any other address is left alone; to give it
+the place of a member: redlock set replace OLD NEW.
 
 To change the number of nodes or the longest lease of a set, see docs/operations.md.
 
