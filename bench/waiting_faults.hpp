@@ -26,6 +26,7 @@
 
 #include "cluster/fleet.hpp"
 #include "samples.hpp"
+#include "support/processes.hpp"
 #include "support/proxy.hpp"
 
 extern char** environ;
@@ -179,7 +180,7 @@ class WaitingFaults {
     const std::size_t start_of_row = served_.size();
     constexpr std::size_t waiters = 32;
     for (std::size_t i = 0; i < waiters; ++i) wait(clients_[i % clients_.size()], name);
-    await_entries(name, 2 * clients_.size());
+    await_entries(name, clients_.size());
     auto end = Clock::now();
     if (fault == Fault::killed) {
       process->kill();
@@ -214,13 +215,17 @@ class WaitingFaults {
     return served_;
   }
 
-  /// Until so many stand in the line of every node.
+  /// Until so many clients stand in the line of every node.
   void await_entries(const std::string& name, std::size_t count) const {
     const std::string line = "redlock:line:{" + name + "}";
     for (std::size_t node = 0; node < fleet_.size(); ++node) {
-      while (fleet_.run(node, {"ZCARD", line}) != std::to_string(count)) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
+      std::string there;
+      const auto are_in_line = [&] {
+        there = fleet_.run(node, {"ZCARD", line});
+        return there == std::to_string(count);
+      };
+      if (redlock::testing::eventually(are_in_line)) continue;
+      throw std::runtime_error(fmt::format("{} of {} clients are in line", there, count));
     }
   }
 

@@ -41,8 +41,7 @@ constexpr auto* too_few_to_replace =
     "if one is dead, start it";
 constexpr auto* none_is_member =
     "none of the members that stay shows a set; start them, and if they have lost their data, "
-    "adopt "
-    "the set anew, with the new node in its list, when all leases are over (redlock adopt)";
+    "adopt the set anew, with the new node in its list, when all leases are over (redlock adopt)";
 constexpr auto* other_shown =
     "it shows another change, which may still be made; give the same command again";
 constexpr auto* not_all =

@@ -19,6 +19,12 @@ void copy_data(const Fleet& fleet, std::size_t node, std::uint16_t port) {
   fleet.run(node, {"REPLICAOF", "NO", "ONE"});
 }
 
+/// The node follows a copy of itself for a moment, and is a master again.
+void demote_and_promote(const Fleet& fleet, std::size_t node, const Fleet& spare) {
+  copy_data(spare, 0, fleet.port(node));
+  copy_data(fleet, node, spare.port(0));
+}
+
 /// Nodes that were down for a quarantine.
 std::size_t quarantined(const EventLog& log, const Fleet& fleet) {
   const auto uris = fleet.uris();
@@ -452,16 +458,14 @@ TEST_CASE("FLUSHALL takes a node's vote away in the middle of everything") {
 TEST_CASE("a node promoted a second time waits again") {
   const Fleet fleet({.nodes = 1, .persistence = Persistence::always, .adopted = true});
   const Fleet spare({.nodes = 1, .persistence = Persistence::always});
-  copy_data(spare, 0, fleet.port(0));
-  copy_data(fleet, 0, spare.port(0));
+  demote_and_promote(fleet, 0, spare);
   {
     const Client client = start_client(careful(fleet));
     REQUIRE(must(Admin(client).adopt())[0].adoption == Adoption::already_there);  // vouched for
     CHECK(client.lock("a").acquire({.wait = patience}).has_value());
   }
   // The spare takes over, grants, and the node comes back without its newest locks.
-  copy_data(spare, 0, fleet.port(0));
-  copy_data(fleet, 0, spare.port(0));
+  demote_and_promote(fleet, 0, spare);
   const Client later = start_client(careful(fleet));
   const auto lease = later.lock("a").acquire();
   REQUIRE_FALSE(lease.has_value());
@@ -471,8 +475,7 @@ TEST_CASE("a node promoted a second time waits again") {
 TEST_CASE("a change of the members does not vouch for a node that was promoted") {
   const Fleet fleet({.nodes = 3, .persistence = Persistence::always, .adopted = true});
   const Fleet spares({.nodes = 2, .persistence = Persistence::always});
-  copy_data(spares, 0, fleet.port(2));
-  copy_data(fleet, 2, spares.port(0));
+  demote_and_promote(fleet, 2, spares);
   const Client client = start_client(careful(fleet));
   const auto of_marker = [&](const std::string& field) {
     return fleet.run(2, {"HGET", "redlock:node", field});
