@@ -239,6 +239,17 @@ TEST_CASE("where a holder lacks some nodes a waiter asks ever more seldom until 
   }
 }
 
+TEST_CASE("no timer is set for votes that gather while they may become a quorum") {
+  Waiter rig;
+  const Instant before = rig.engine.deadline();
+  rig.answer({0, 1}, Granted{7});
+  CHECK(rig.engine.deadline() >= before);
+  rig.refuse({2, 3});
+  CHECK(rig.engine.deadline() >= before);
+  rig.refuse({4});
+  CHECK(rig.engine.deadline() < before);
+}
+
 TEST_CASE("a node's silence is remembered also where the attempt waits on") {
   Waiter rig;
   rig.refuse({0, 1, 2, 3});

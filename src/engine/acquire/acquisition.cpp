@@ -207,10 +207,11 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
     state_ = Asking{grant};
   } else if (attempt.granted().size() > 0) {
     if (!is<Gathering>()) state_ = Gathering{grant, now + time_to_gather(round_trip)};
-    Instant& ask_at = std::get<Gathering>(state_).ask_at;
+    Gathering& gathering = std::get<Gathering>(state_);
+    gathering.in_vain = attempt.out_of_reach();
     const bool polls = !is_woken() && attempt.tally().pending() == NodeSet() &&
                        std::ranges::any_of(nodes_, &Node::is_in_line);
-    if (polls && ask_at == never) ask_at = now + between_polls(random);
+    if (polls && gathering.ask_at == never) gathering.ask_at = now + between_polls(random);
   } else if (attempt.tally().pending() != NodeSet()) {
     if (!is<Asking>()) state_ = Asking{grant};
     Instant& ask_at = std::get<Asking>(state_).ask_at;
@@ -228,7 +229,7 @@ bool Acquisition::may_wait(Instant now, const Attempt& attempt) const {
   // Also what does not count: the lock is not there for others meanwhile.
   if (attempt.granted().size() > 0) {
     const auto* const gathering = std::get_if<Gathering>(&state_);
-    return gathering == nullptr || (!gathering->over && now < gathering->gather_until);
+    return gathering == nullptr || now < gathering->gather_until;
   }
   // With a new owner the nodes that this one cannot ask any more can be asked again.
   return attempt.spent() == NodeSet();
@@ -292,9 +293,11 @@ Instant Acquisition::deadline() const {
   if (attempt() == 0 || !still_waits()) return first;
   if (const auto* idle = std::get_if<Idle>(&state_)) first = std::min(first, idle->ask_at);
   if (const auto* asking = std::get_if<Asking>(&state_)) first = std::min(first, asking->ask_at);
-  const auto* const gathering = std::get_if<Gathering>(&state_);
-  if (gathering != nullptr && !gathering->over)
-    first = std::min({first, gathering->gather_until, gathering->ask_at});
+  // Nearly every attempt gathers its votes, and has them at once: no timer is set for that.
+  if (const auto* gathering = std::get_if<Gathering>(&state_)) {
+    first =
+        std::min({first, gathering->in_vain ? gathering->gather_until : never, gathering->ask_at});
+  }
   for (const Node& node : nodes_) first = std::min(first, node.wake_at);
   return first;
 }
@@ -314,12 +317,10 @@ bool Acquisition::ask_due(Instant now) {
     asking->ask_at = now + refresh;
     due = true;
   }
-  if (auto* gathering = std::get_if<Gathering>(&state_); gathering != nullptr) {
-    if (now >= gathering->gather_until) gathering->over = true;
-    if (now >= gathering->ask_at) {
-      gathering->ask_at = never;
-      due = true;
-    }
+  if (auto* gathering = std::get_if<Gathering>(&state_);
+      gathering != nullptr && now >= gathering->ask_at) {
+    gathering->ask_at = never;
+    due = true;
   }
   return due;
 }

@@ -63,7 +63,7 @@ class Acquisition {
   struct Gathering {
     GrantId attempt = 0;
     Instant gather_until{};
-    bool over = false;
+    bool in_vain = false;    // the answers to come make no quorum: it ends by then
     Instant ask_at = never;  // when it asks those that refused again, if too few can wake it
   };
   using State = std::variant<Local, AwaitingRoom, Entering, Pausing, Asking, Idle, Gathering>;
