@@ -96,7 +96,8 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
 }
 
 void Engine::follow_members() {
-  if (electorate_.majorities() != majorities_) {
+  bool changed = electorate_.majorities() != majorities_;
+  if (changed) {
     leases_.majorities_changed();
     majorities_ = electorate_.majorities();
   }
@@ -107,15 +108,18 @@ void Engine::follow_members() {
   const NodeSet limited = std::exchange(limited_, strangers);
   for (NodeIndex node = 0; node < electorate_.slots(); ++node) {
     if (!(strangers - limited).contains(node)) continue;
+    changed = true;
     acquirer_.node_removed(node);
     leases_.node_removed(node);
   }
   for (auto& [node, address] : quarantines_.sets().relocations()) {
+    changed = true;
     quarantines_.relocate(node, address);
     acquirer_.node_removed(node);  // it may show no marker, and so be no stranger
     leases_.node_removed(node);
     out_.put(MoveNode{node, std::move(address)});
   }
+  if (changed) acquirer_.members_changed();
 }
 
 void Engine::on_moved(NodeIndex node) {

@@ -111,6 +111,20 @@ TEST_CASE("a member that leaves is asked no more, and its slot is free for anoth
   CHECK(rig.moves == Moves{{3, "elsewhere"}});
 }
 
+TEST_CASE("votes that can make no quorum as a member leaves are given back without a timeout") {
+  std::vector<Member> members = four;
+  members.push_back({"4", "4"});
+  Resized rig(members);
+  rig.acquire(Rig::waiting(60s, true));
+  rig.answer({0, 1}, Granted{8});
+  rig.answer({2, 3}, Refused{.expires_in = 30s, .foreign_type = false, .place = 0});
+  rig.advance(2ms);
+  CHECK_FALSE(rig.asked(0));  // the last one is still to answer
+  for (NodeIndex node = 0; node < 4; ++node) rig.tell(node, four);
+  rig.advance(0ms);
+  CHECK(rig.oldest_is<ReleaseCommand>(0));
+}
+
 TEST_CASE("a client goes on with all members, whatever number its list has") {
   SUBCASE("fewer") {
     Resized rig(three);

@@ -149,6 +149,14 @@ void Acquirer::node_removed(NodeIndex node) {
   for (const GrantId grant : attempts_.ids()) attempts_.find(grant)->node_removed(node);
 }
 
+void Acquirer::members_changed() {
+  for (const GrantId grant : attempts_.ids()) {
+    const Attempt& attempt = *attempts_.find(grant);
+    calls_.find(attempt.plan().request)->on_votes(attempt);
+    calls_.touched(attempt.plan().request);
+  }
+}
+
 /// What the node has of those that wait is not known.
 void Acquirer::on_node_up(Instant now, NodeIndex node) {
   silent_.erase(node);

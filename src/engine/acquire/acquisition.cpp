@@ -137,6 +137,13 @@ bool Acquisition::on_answer(Instant now, NodeIndex node, const Reply& reply) {
   return std::exchange(at.woken, false) && refused != nullptr;
 }
 
+/// Nearly every attempt has its quorum at once. So the timer, which costs a system call and a
+/// wake-up, is only for one that has to give back what it was granted, unless a refusal changes.
+void Acquisition::on_votes(const Attempt& attempt) {
+  if (auto* gathering = std::get_if<Gathering>(&state_))
+    gathering->ends_at = attempt.out_of_reach() ? gathering->gather_until : never;
+}
+
 bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Attempt* attempt,
                           RandomSource& random) {
   if (!rules::wakes_are_heeded() || nodes_[node].before != 0) return false;
@@ -207,11 +214,11 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
     state_ = Asking{grant};
   } else if (attempt.granted().size() > 0) {
     if (!is<Gathering>()) state_ = Gathering{grant, now + time_to_gather(round_trip)};
-    Gathering& gathering = std::get<Gathering>(state_);
-    gathering.in_vain = attempt.out_of_reach();
+    on_votes(attempt);
+    Instant& ask_at = std::get<Gathering>(state_).ask_at;
     const bool polls = !is_woken() && attempt.tally().pending() == NodeSet() &&
                        std::ranges::any_of(nodes_, &Node::is_in_line);
-    if (polls && gathering.ask_at == never) gathering.ask_at = now + between_polls(random);
+    if (polls && ask_at == never) ask_at = now + between_polls(random);
   } else if (attempt.tally().pending() != NodeSet()) {
     if (!is<Asking>()) state_ = Asking{grant};
     Instant& ask_at = std::get<Asking>(state_).ask_at;
@@ -293,11 +300,8 @@ Instant Acquisition::deadline() const {
   if (attempt() == 0 || !still_waits()) return first;
   if (const auto* idle = std::get_if<Idle>(&state_)) first = std::min(first, idle->ask_at);
   if (const auto* asking = std::get_if<Asking>(&state_)) first = std::min(first, asking->ask_at);
-  // Nearly every attempt gathers its votes, and has them at once: no timer is set for that.
-  if (const auto* gathering = std::get_if<Gathering>(&state_)) {
-    first =
-        std::min({first, gathering->in_vain ? gathering->gather_until : never, gathering->ask_at});
-  }
+  if (const auto* gathering = std::get_if<Gathering>(&state_))
+    first = std::min({first, gathering->ends_at, gathering->ask_at});
   for (const Node& node : nodes_) first = std::min(first, node.wake_at);
   return first;
 }

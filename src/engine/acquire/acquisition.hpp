@@ -63,8 +63,8 @@ class Acquisition {
   struct Gathering {
     GrantId attempt = 0;
     Instant gather_until{};
-    bool in_vain = false;    // the answers to come make no quorum: it ends by then
-    Instant ask_at = never;  // when it asks those that refused again, if too few can wake it
+    Instant ends_at = never;  // gather_until, if the answers to come cannot make a quorum
+    Instant ask_at = never;   // when it asks those that refused again, if too few can wake it
   };
   using State = std::variant<Local, AwaitingRoom, Entering, Pausing, Asking, Idle, Gathering>;
 
@@ -138,6 +138,8 @@ class Acquisition {
   /// A node answered its acquire. True if the node is to be asked once more: its turn came there
   /// while the question was under way, which a refusal may not know.
   bool on_answer(Instant now, NodeIndex node, const Reply& reply);
+  /// The votes of its attempt changed, or what they are worth.
+  void on_votes(const Attempt& attempt);
   /// A node says that its turn has come, or comes after that time. True if it is to ask at once.
   bool on_wake(Instant now, NodeIndex node, Duration after, const Attempt* attempt,
                RandomSource& random);
