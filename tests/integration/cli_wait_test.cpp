@@ -186,7 +186,9 @@ TEST_CASE_FIXTURE(ThreeNodes, "waiters are listed in order, with their place on 
                          {"/waiting/0/who/pid", waiting.front().pid()},
                          {"/waiting/1/who/label", "two"},
                          {"/nodes/2/read", true}});
-  const auto waited = [&](int place) { return report["waiting"][place]["waited_ms"].get<int>(); };
+  const auto waited = [&](std::size_t place) {
+    return report["waiting"][place]["waited_ms"].get<int>();
+  };
   CHECK(waited(0) > waited(1));
   CHECK(waited(0) < 600'000);
 

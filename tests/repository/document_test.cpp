@@ -345,6 +345,17 @@ void check_commands(const TemporaryDirectory& workshop, const std::vector<Block>
   }
 }
 
+/// What the document starts it ends, too: a fleet would outlive the test.
+void check_fleets_are_down(const TemporaryDirectory& workshop) {
+  const fs::path fleets = workshop.path() / "redlock" / "fleet";
+  if (!fs::exists(fleets)) return;
+  for (const fs::path& fleet : fs::directory_iterator(fleets)) {
+    const std::string name = fleet.filename().string();
+    CHECK_MESSAGE(!fs::exists(fleet / "fleet"), "the document leaves the fleet ", name);
+    run_script(workshop, "redlock fleet down --name " + name + "\n");
+  }
+}
+
 void set_environment(const TemporaryDirectory& workshop, const cluster::Fleet& fleet) {
   std::string nodes;
   for (const std::string& uri : fleet.uris()) nodes += (nodes.empty() ? "" : ",") + uri;
@@ -389,6 +400,7 @@ TEST_CASE("what the document shows works") {
   check_cpp_pieces(workshop, pieces);
   for (const Block& block : programs) check_program(workshop, block);
   check_commands(workshop, scripts);
+  check_fleets_are_down(workshop);
 }
 
 TEST_CASE("expected output is compared line by line, in order, with wildcards") {

@@ -17,8 +17,8 @@ cd "$work"
 at_end() {
   local status=$?
   touch evening relief
-  for fleet in default spare certified; do
-    redlock fleet down --name "$fleet" >/dev/null 2>&1 || true
+  for fleet in "$work"/redlock/fleet/*; do
+    redlock fleet down --name "${fleet##*/}" >/dev/null 2>&1 || true
   done
   wait
   cd / && rm -rf "$work"
