@@ -58,6 +58,11 @@ std::optional<Failed> RetrySchedule::on_failure(Instant now, Failed failure,
   return std::nullopt;
 }
 
+void RetrySchedule::place_is_kept(Instant now, Failed failure) {
+  last_failure_ = std::move(failure);
+  retry_at_ = now;
+}
+
 Duration RetrySchedule::pause(Duration at_most, RandomSource& random) {
   const Duration pause = random_between(pause_min_, pause_max_, random);
   if (grows_) {

@@ -24,6 +24,9 @@ class RetrySchedule {
   std::optional<Failed> on_failure(Instant now, Failed failure, std::optional<Duration> expires_in,
                                    RandomSource& random);
 
+  /// The attempt failed, and another one is made soon in the same place: others hold the lock.
+  void place_is_kept(Instant now, Failed failure);
+
   /// The end of waiting, at the deadline of the call at the latest.
   [[nodiscard]] Instant waits_until() const { return waits_until_; }
   [[nodiscard]] Instant retry_at() const { return retry_at_; }

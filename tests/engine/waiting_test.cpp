@@ -42,11 +42,12 @@ struct Crowd : Rig {
   }
   /// What every node was asked until now is answered, acquires by this.
   void answer_acquires(const Reply& reply) {
-    for (NodeIndex node = 0; node < 5; ++node) {
-      for (auto left = asked_count(node); left > 0; --left) {
-        const Reply other = oldest_is<LeaveCommand>(node) ? Reply(LineLeft{}) : Reply(NotHeld{});
-        answer(node, oldest_is<AcquireCommand>(node) ? reply : other);
-      }
+    for (NodeIndex node = 0; node < 5; ++node) answer_acquires(node, reply);
+  }
+  void answer_acquires(NodeIndex node, const Reply& reply) {
+    for (auto left = asked_count(node); left > 0; --left) {
+      const Reply other = oldest_is<LeaveCommand>(node) ? Reply(LineLeft{}) : Reply(NotHeld{});
+      answer(node, oldest_is<AcquireCommand>(node) ? reply : other);
     }
   }
   /// The oldest message of the node takes this line out of the node's, and is answered.
@@ -229,6 +230,23 @@ TEST_CASE("where a holder lacks some nodes a waiter asks ever more seldom until 
     rig.wake(1, rig.id);
     CHECK(rig.asked_in_all() == 0);
     CHECK(await_next() >= 15);
+  }
+  SUBCASE("nor by what it was still to have") {
+    await_next();
+    rig.take(0);
+    rig.answer(1, Granted{7});
+    rig.refuse({2, 3, 4});
+    while (!rig.asked(1)) rig.advance(100us);
+    rig.wake(0, rig.id);
+    rig.take_all();
+    CHECK(await_next() >= 15);
+  }
+  SUBCASE("or refused by all") {
+    await_next();
+    rig.refuse(all);
+    rig.wake(0, rig.id);
+    round();
+    CHECK(await_next() <= 2);
   }
   SUBCASE("by a node that had refused it, and then at once") {
     rig.wake(3, rig.id);
@@ -573,6 +591,24 @@ TEST_CASE("the first turn is as long as the way takes, as far as that is known")
   CHECK(rig.asked_in_all() == 0);
 }
 
+TEST_CASE("it asks once only with the distance known, also where not all can be asked") {
+  CarefulRig rig(5);
+  rig.wakes(5);
+  rig.see({0, 1, 2, 3}, sound);
+  rig.acquire(in_order(60s));
+  rig.see(4, wiped);
+  rig.answer(4, Unavailable{Cause::quarantined, Delivery::not_sent, {}});
+  for (const Duration turn : {20ms, 120ms}) {
+    REQUIRE(rig.asked_count(0) == 1);
+    CHECK(rig.oldest<AcquireCommand>(0).place.turn == turn);
+    rig.advance(60ms);
+    rig.answer({0, 1, 2, 3}, Refused{30s});
+    rig.advance(0ms);
+  }
+  rig.advance(900ms);
+  CHECK(rig.asked_count(0) == 0);
+}
+
 TEST_CASE("a waiter keeps its place while it waits for a node that does not answer") {
   Crowd rig({.node_timeout = 5s});
   rig.acquire(in_order(60s));
@@ -612,13 +648,19 @@ TEST_CASE("a call that ends in line ended for the holder, whatever it had failed
   auto what = in_order(60s);
   what.deadline = Rig::start + 500ms;
   const auto id = rig.acquire(what);
+  rig.acquire(in_order(60s));
   rig.answer({0, 1, 2, 3, 4}, down);
+  Reply of_two = Refused{30s};
+  SUBCASE("by a quorum, of another call of its client") {}
+  SUBCASE("that lacks two of the nodes") {
+    of_two = Granted{7};
+  }
   while (!rig.ended(id)) {
     rig.advance(1ms);
-    rig.answer_acquires(Refused{30s});
+    for (const NodeIndex node : all) rig.answer_acquires(node, node < 2 ? of_two : Refused{30s});
   }
   CHECK(rig.failure(id) == Errc::timed_out);
-  CHECK(rig.ballot(id, 0).vote == Vote::refused);
+  CHECK(rig.ballot(id, 4).vote == Vote::refused);
 }
 
 TEST_CASE("a deadline that ends a question tells what the attempts before it failed for") {

@@ -201,7 +201,7 @@ void Acquirer::after_input(Instant now, GrantId grant) {
     case Acquisition::Step::rests:
       ++idle_;
       silent_ = silent_ | attempt.silent();
-      if (turn_is_too_short(call)) call.asks_now(now);
+      if (turn_is_too_short(call)) call.asks_with_the_distance_known(now);
       tell_that_it_waits(now, call, attempt, first);
       break;
     case Acquisition::Step::asks:
@@ -306,9 +306,11 @@ void Acquirer::end(Instant now, RequestId request, Failed failure) {
 
 Failed Acquirer::time_is_over(const Acquisition& call) {
   const Acquisition* of = &call;
-  // A call that has not been tried itself waited for what the first of its line waited for.
-  if (call.is<Acquisition::Local>() && !call.has_failed()) {
-    of = calls_.find(*lines_of(call.what())->first(call.what().name));
+  // A call that has not been tried itself waited for what the first of its line waited for; one
+  // that failed, too, since there is an outcome of that.
+  if (call.is<Acquisition::Local>()) {
+    const Acquisition* const first = calls_.find(*lines_of(call.what())->first(call.what().name));
+    if (!call.has_failed() || first->has_rested() || first->has_failed()) of = first;
   }
   return of->time_is_over(attempts_.find(of->attempt()));
 }

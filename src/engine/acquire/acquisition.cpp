@@ -226,6 +226,7 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
   } else if (!was_idle) {
     state_ = Idle{grant, ask_again_at(now, random)};
     rested_ = true;
+    rounds_in_vain_ = 0;
     return Step::rests;
   }
   return was_idle && !is<Idle>() ? Step::asks : Step::same;
@@ -272,7 +273,9 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
     const Duration pause = attempt.tally().yes != NodeSet()
                                ? between_rounds(rounds_in_vain_++, random)
                                : between_polls(random);
-    state_ = Pausing{std::min(now + pause, schedule_.waits_until()), true, attempt.granted()};
+    state_ = Pausing{std::min(now + pause, schedule_.waits_until()), true,
+                     attempt.granted() | attempt.asked()};
+    schedule_.place_is_kept(now, {attempt.failure(), {}, attempt.ballots()});
     return std::nullopt;
   }
   auto final = schedule_.on_failure(now, {attempt.failure(), {}, attempt.ballots()},
@@ -282,8 +285,8 @@ std::optional<Failed> Acquisition::on_failure(Instant now, const Attempt& attemp
   return final;
 }
 
-/// The first attempt is made whatever the waiting time, also where it waits for room; but not that
-/// of a call that came behind others of its client.
+/// The first attempt is made whatever the waiting time, also where it waits for room; but not while
+/// the call stands behind others of its client.
 Instant Acquisition::ends_at() const {
   const bool asks = attempt() != 0;
   if (is<Local>() || (asks && still_waits())) return schedule_.waits_until();

@@ -39,7 +39,8 @@ class Acquisition {
     Instant ask_by{};
   };
   /// Between two attempts, or before the first one. `keeps_places`: the attempt failed as
-  /// contended, and its client stays in the lines; `gave_back`: nodes whose votes it gave back.
+  /// contended, and its client stays in the lines; `gave_back`: nodes whose votes it gave back,
+  /// also those that it was still to have.
   struct Pausing {
     Instant until{};
     bool keeps_places = false;
@@ -158,8 +159,11 @@ class Acquisition {
   Step follow(Instant now, const Attempt& attempt, Duration round_trip, RandomSource& random);
   /// Whether the attempt, which cannot win by what is known, waits for nodes to answer otherwise.
   [[nodiscard]] bool may_wait(Instant now, const Attempt& attempt) const;
-  /// It is idle, and asks again now.
-  void asks_now(Instant now) { std::get<Idle>(state_).ask_at = now; }
+  /// It is idle, and asks again now, as it asked blindly: once, also where not all nodes are asked.
+  void asks_with_the_distance_known(Instant now) {
+    std::get<Idle>(state_).ask_at = now;
+    for (Node& node : nodes_) node.asked_blindly = false;
+  }
   /// Whether a node's message was about it, now or in an attempt before.
   [[nodiscard]] bool was_woken() const { return woken_; }
   /// Whether the attempt under way was idle at some time.
