@@ -95,7 +95,7 @@ void Engine::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& 
   admit(now);
 }
 
-void Engine::follow_members() {
+void Engine::follow_members(Instant now) {
   bool changed = electorate_.majorities() != majorities_;
   if (changed) {
     leases_.majorities_changed();
@@ -119,15 +119,17 @@ void Engine::follow_members() {
     leases_.node_removed(node);
     out_.put(MoveNode{node, std::move(address)});
   }
-  if (changed) acquirer_.members_changed();
+  if (!changed) return;
+  acquirer_.members_changed(now);
+  admit(now);
 }
 
-void Engine::on_moved(NodeIndex node) {
+void Engine::on_moved(Instant now, NodeIndex node) {
   clocks_.forget(node);
   acquirer_.floors().forget(node);
   if (!electorate_.nodes().contains(node)) releaser_.forget(node);
   quarantines_.forget(node);
-  follow_members();
+  follow_members(now);
 }
 
 void Engine::on_node_up(Instant now, NodeIndex node) {

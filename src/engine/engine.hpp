@@ -94,17 +94,17 @@ class Engine {
   void on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
     quarantines_.on_node_facts(now, node, facts);
     clocks_.on_note(now, node, facts.clock_noted);
-    follow_members();
+    follow_members(now);
   }
   /// The node has a marker, which says this.
   void on_marker(Instant now, NodeIndex node, Membership marker = {}) {
     quarantines_.on_marker(now, node, std::move(marker));
-    follow_members();
+    follow_members(now);
   }
   /// The marker that the node had all the time says this by now, to a question of that time.
   void on_members(Instant now, NodeIndex node, Membership marker, Instant asked) {
     quarantines_.on_members(now, node, std::move(marker), asked);
-    follow_members();
+    follow_members(now);
   }
   /// The node has lost its marker, to a question of that time.
   void on_no_marker(Instant now, NodeIndex node, Instant asked) {
@@ -121,15 +121,15 @@ class Engine {
     return electorate_.objection(now, node);
   }
   /// After MoveNode: nothing more comes from the server that the node was.
-  void on_moved(NodeIndex node);
+  void on_moved(Instant now, NodeIndex node);
   /// The client begins to connect to every node.
   void on_connecting() { electorate_.connecting(); }
   /// A connection could not be made, or is lost.
-  void on_node_down(NodeIndex node) {
+  void on_node_down(Instant now, NodeIndex node) {
     electorate_.not_connected(node);
     electorate_.set_wakes(node, false);
     quarantines_.on_down(node);
-    follow_members();
+    follow_members(now);
   }
   /// A new connection is ready; nothing sent on an older one can be executed any more.
   void on_node_up(Instant now, NodeIndex node);
@@ -172,8 +172,8 @@ class Engine {
   }
 
  private:
-  /// Called when a marker was seen: it may be the one that makes a quorum for later members.
-  void follow_members();
+  /// Called when more or less may be known of who the members are.
+  void follow_members(Instant now);
   /// Called at the end of every input that may have made room for waiting rounds.
   void admit(Instant now);
 

@@ -185,7 +185,7 @@ void Driver::move(Instant now, engine::MoveNode&& what) {
       now, before.label + (address.label.empty()
                                ? " is no member of the set any more"
                                : " has lost its place in the set to " + address.label));
-  engine().on_moved(what.node);
+  engine().on_moved(now, what.node);
   host_.on_node_moved(what.node, address);
 }
 
@@ -358,7 +358,7 @@ void Driver::on_link_up(Instant now, NodeIndex node, const ServerFacts& facts) {
 
 void Driver::on_link_down(Instant now, NodeIndex node, const engine::Unavailable& why) {
   identities_.set_up(now, node, false);
-  engine().on_node_down(node);
+  engine().on_node_down(now, node);
   host_.on_link_down(node, why);
   standings_.on_link_down(node, why);
 }

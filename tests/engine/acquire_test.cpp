@@ -191,8 +191,8 @@ TEST_CASE("a node that is being connected to for the first time is not said to b
   rig.node_up(0);
   CHECK(causes_of_silence(rig, nothing) ==
         Causes{Cause::timed_out, Cause::connecting, Cause::connecting});
-  rig.engine.on_node_down(0);  // it has had one
-  rig.engine.on_node_down(1);  // its first one failed
+  rig.engine.on_node_down(rig.now, 0);  // it has had one
+  rig.engine.on_node_down(rig.now, 1);  // its first one failed
   CHECK(causes_of_silence(rig, nothing) ==
         Causes{Cause::timed_out, Cause::timed_out, Cause::connecting});
 }

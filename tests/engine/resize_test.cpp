@@ -125,6 +125,30 @@ TEST_CASE("votes that can make no quorum as a member leaves are given back witho
   CHECK(rig.oldest_is<ReleaseCommand>(0));
 }
 
+TEST_CASE("votes that are a quorum once a member has left win at once") {
+  Resized rig(four);
+  const auto request = rig.acquire(Rig::waiting(60s, true));
+  rig.answer({0, 1}, Granted{8});
+  rig.answer({2, 3}, Refused{.expires_in = 30s, .foreign_type = false, .place = 0});
+  for (NodeIndex node = 0; node < 3; ++node) rig.tell(node, three);
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
+TEST_CASE("a call that waits for the only member waits on as another one comes, and asks that") {
+  const std::vector<Member> one{{"0", "0"}};
+  const std::vector<Member> two{{"0", "0"}, {"1", "1"}};
+  Resized rig(one);
+  const auto request = rig.acquire(Rig::waiting(60s, true));
+  rig.answer(0, Refused{.expires_in = 30s, .foreign_type = false, .place = 0});
+  rig.tell(0, two);
+  CHECK_FALSE(rig.ended(request));
+  rig.node_up(1);
+  rig.tell(1, two);
+  rig.node_up(0);
+  rig.answer({0, 1}, Granted{8});
+  CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
 TEST_CASE("a client goes on with all members, whatever number its list has") {
   SUBCASE("fewer") {
     Resized rig(three);
@@ -133,7 +157,7 @@ TEST_CASE("a client goes on with all members, whatever number its list has") {
   }
   SUBCASE("more, of which one left and is gone") {
     Resized rig(four);
-    rig.engine.on_node_down(3);
+    rig.engine.on_node_down(rig.now, 3);
     for (const NodeIndex node : {0U, 1U, 2U}) rig.tell(node, three, 5);
     CHECK(rig.moves == Moves{{3, ""}});
   }

@@ -190,7 +190,7 @@ void Rig::collect() {
       clock_notes.push_back(*note);
     } else if (const auto* move = std::get_if<MoveNode>(&output)) {
       moves[move->node] = move->address;
-      engine.on_moved(move->node);
+      engine.on_moved(now, move->node);
     } else {
       ++readings_asked_for;
     }

@@ -297,7 +297,7 @@ TEST_CASE("a client moves on from a node that it never reached, if it knows that
   for (const NodeIndex node : {0U, 1U}) {
     rig.see(node, {.marker = Change::epoch(2, node, members), .durable = true});
   }
-  if (is_down) rig.engine.on_node_down(2);
+  if (is_down) rig.engine.on_node_down(rig.now, 2);
   rig.collect();
   CHECK(rig.moves.contains(2) == moves);
 }
@@ -331,7 +331,7 @@ TEST_CASE("a client stays with a member that it spells otherwise and that lost i
   rig.see(2, wiped);
   CHECK(rig.moves.empty());
   show(0);
-  rig.engine.on_node_down(2);
+  rig.engine.on_node_down(rig.now, 2);
   rig.collect();
   CHECK(rig.moves.empty());
 }
@@ -386,7 +386,7 @@ TEST_CASE("a client does not follow from TLS to none") {
     rig.engine.on_node_facts(rig.now, 1, shown("1", epoch, last));
     rig.collect();
   };
-  rig.engine.on_node_down(2);
+  rig.engine.on_node_down(rig.now, 2);
   replace_by(2, "redis://d");
   CHECK(rig.moves.empty());
   replace_by(3, "rediss://d");

@@ -149,11 +149,15 @@ void Acquirer::node_removed(NodeIndex node) {
   for (const GrantId grant : attempts_.ids()) attempts_.find(grant)->node_removed(node);
 }
 
-void Acquirer::members_changed() {
+void Acquirer::members_changed(Instant now) {
   for (const GrantId grant : attempts_.ids()) {
-    const Attempt& attempt = *attempts_.find(grant);
-    calls_.find(attempt.plan().request)->on_votes(attempt);
-    calls_.touched(attempt.plan().request);
+    Attempt& attempt = *attempts_.find(grant);
+    if (attempt.members_changed(now, out_)) {
+      after_input(now, grant);
+    } else {
+      calls_.find(attempt.plan().request)->on_votes(attempt);
+      calls_.touched(attempt.plan().request);
+    }
   }
 }
 
@@ -306,8 +310,8 @@ void Acquirer::end(Instant now, RequestId request, Failed failure) {
 
 Failed Acquirer::time_is_over(const Acquisition& call) {
   const Acquisition* of = &call;
-  // A call that has not been tried itself waited for what the first of its line waited for; one
-  // that failed, too, since there is an outcome of that.
+  // A call that stands behind the first of its line waited for what that waited for. If it failed
+  // itself before, that says more only as long as nothing has come of the first one's attempts.
   if (call.is<Acquisition::Local>()) {
     const Acquisition* const first = calls_.find(*lines_of(call.what())->first(call.what().name));
     if (!call.has_failed() || first->has_rested() || first->has_failed()) of = first;

@@ -44,7 +44,7 @@ class Acquirer {
   void node_ran_ahead(NodeIndex node, Duration by);
   void node_removed(NodeIndex node);
   /// Over which nodes quorums are counted, or whose votes count.
-  void members_changed();
+  void members_changed(Instant now);
   void on_node_up(Instant now, NodeIndex node);
   /// A node says that the turn of this client's line has come, or comes after that time.
   void on_wake(Instant now, NodeIndex node, std::uint64_t line, Duration after);

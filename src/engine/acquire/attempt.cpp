@@ -343,6 +343,13 @@ void Attempt::node_removed(NodeIndex node) {
   lose_vote(node, electorate_.sets().refusal(node));
 }
 
+bool Attempt::members_changed(Instant now, Outbox& out) {
+  const bool voting = phase_ == Phase::voting;
+  if (voting ? !electorate_.won(tally()) : !is_quorum(settled_)) return false;
+  decide(now, out);
+  return true;
+}
+
 /// The votes that are lost because one of these nodes was replaced, as another one shows. Either
 /// side may be the wrong one: the one without which the others are a quorum.
 NodeSet Attempt::without_conflict(NodeSet granted) {

@@ -67,6 +67,9 @@ class Attempt {
   void node_ran_ahead(NodeIndex node, Duration by) { nodes_.shorten(node, by); }
   /// See Leases.
   void node_removed(NodeIndex node);
+  /// True if what it was granted is a quorum now. That it can be none any more is not decided here:
+  /// a member that is new was not asked yet.
+  bool members_changed(Instant now, Outbox& out);
   /// It is waited for again, also if it was asked before.
   void node_up(Instant now, NodeIndex node);
 
