@@ -1106,6 +1106,17 @@ TEST_CASE("where too few nodes can wake it a waiter asks every 20 to 60 ms") {
   }
 }
 
+TEST_CASE("a call that nobody wakes asks 20 to 60 ms after its client's call before has the lock") {
+  Crowd rig;
+  rig.wakes(2);
+  rig.acquire(in_order(60s));
+  rig.acquire(in_order(60s));
+  rig.refuse(all);
+  rig.advance(62ms);
+  rig.answer_acquires(Granted{.token = 7, .next_place = 0});
+  CHECK(rig.asks_all_after(62ms, 43ms));
+}
+
 TEST_CASE("a waiter that nobody wakes asks again also while its votes gather") {
   Crowd rig;
   rig.wakes(2);

@@ -410,7 +410,8 @@ void Acquirer::hand_place_on(Instant now, const Acquisition& call, const Attempt
   if (entered && next->moved_to(next->place())) {
     out_.put(AttemptWaits{name, next->place(), false, {}, {}});
   }
-  take_part(*first, now + (entered ? Acquisition::refresh : Acquisition::goes_with_a_release));
+  const Duration pause = entered ? next->waits_untold(random_) : Acquisition::goes_with_a_release;
+  take_part(*first, now + pause);
 }
 
 void Acquirer::departed(Instant now, NodeIndex node, const Tag& tag, const Reply& reply) {

@@ -216,7 +216,7 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
     if (!is<Gathering>()) state_ = Gathering{grant, now + time_to_gather(round_trip)};
     on_votes(attempt);
     Instant& ask_at = std::get<Gathering>(state_).ask_at;
-    const bool polls = !is_woken() && attempt.tally().pending() == NodeSet() &&
+    const bool polls = !can_be_woken() && attempt.tally().pending() == NodeSet() &&
                        std::ranges::any_of(nodes_, &Node::is_in_line);
     if (polls && ask_at == never) ask_at = now + between_polls(random);
   } else if (attempt.tally().pending() != NodeSet()) {
@@ -243,12 +243,16 @@ bool Acquisition::may_wait(Instant now, const Attempt& attempt) const {
   return attempt.spent() == NodeSet();
 }
 
-bool Acquisition::is_woken() const {
+bool Acquisition::can_be_woken() const {
   return electorate_->is_quorum(electorate_->nodes_that_wake());
 }
 
+Duration Acquisition::waits_untold(RandomSource& random) const {
+  return can_be_woken() ? refresh : between_polls(random);
+}
+
 Instant Acquisition::ask_again_at(Instant now, RandomSource& random) const {
-  Instant when = now + (is_woken() ? refresh : between_polls(random));
+  Instant when = now + waits_untold(random);
   std::array<Instant, NodeSet::max_nodes> ends;
   std::uint32_t count = 0;
   std::uint32_t place = most_places;

@@ -169,6 +169,9 @@ class Acquisition {
   /// Whether the attempt under way was idle at some time.
   [[nodiscard]] bool has_rested() const { return rested_; }
 
+  /// For how long it waits to be told of its turn before it asks untold.
+  [[nodiscard]] Duration waits_untold(RandomSource& random) const;
+
   /// What follows from a failed attempt: the final result, or nothing and another attempt at
   /// deadline().
   std::optional<Failed> on_failure(Instant now, const Attempt& attempt, RandomSource& random);
@@ -221,8 +224,8 @@ class Acquisition {
   };
 
   [[nodiscard]] Instant ends_at() const;
-  /// A quorum of nodes can wake this call.
-  [[nodiscard]] bool is_woken() const;
+  /// A quorum of nodes can wake this client.
+  [[nodiscard]] bool can_be_woken() const;
   [[nodiscard]] Instant ask_again_at(Instant now, RandomSource& random) const;
 
   const Electorate* electorate_;
