@@ -13,14 +13,14 @@ namespace {
 
 /// Two nodes tell the second waiter when the turn of the first is over: it asks all then. Others
 /// each time, so that none has more to do than the rest.
-NodeSet all_but_two(NodeSet nodes, std::uint32_t count, GrantId grant) {
+NodeSet all_but_two(NodeSet nodes, GrantId grant) {
+  constexpr std::uint64_t two = 2;
+  const std::uint64_t count = nodes.size();
   NodeSet others = nodes;
-  int tell = 0;
-  for (std::uint32_t i = 0; i < count && tell < 2; ++i) {
-    const auto node = static_cast<NodeIndex>((grant + i) % count);
+  std::uint64_t at = 0;
+  for (NodeIndex node = 0; at < count; ++node) {
     if (!nodes.contains(node)) continue;
-    others.erase(node);
-    ++tell;
+    if ((grant + at++) % count < two) others.erase(node);
   }
   return others;
 }
@@ -53,8 +53,7 @@ void Releaser::release(Instant now, RequestId request, const HeldLease& lease) {
   NodeSet nodes = lease.nodes().is_shared() ? lease.nodes().ours() : lease.nodes().may_hold();
   // Which nodes can wake the waiters of other clients is not known: those that can wake this client
   // stand for them.
-  owed.tell_first_only =
-      all_but_two(nodes & electorate_.nodes_that_wake(), electorate_.slots(), lease.id());
+  owed.tell_first_only = all_but_two(nodes & electorate_.nodes_that_wake(), lease.id());
   if (lease.taken_up()) {
     // Whoever detached it may have an acquire or heal on its way, also to a node that denied it;
     // and what it was granted may last longer than what is asked for here.
