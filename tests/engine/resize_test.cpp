@@ -11,12 +11,13 @@ const std::vector<Member> four{{"0", "0"}, {"1", "1"}, {"2", "2"}, {"3", "3"}};
 
 /// So many nodes, and slots for more.
 struct Resized : Rig {
-  explicit Resized(const std::vector<Member>& members)
+  explicit Resized(const std::vector<Member>& members, std::uint32_t attempts_at_once = 128)
       : Rig(static_cast<std::uint32_t>(members.size()),
             {.slots = 5,
              .addresses = numbers(static_cast<std::uint32_t>(members.size())),
              .max_lease = 60s,
-             .quarantine = true}) {
+             .quarantine = true,
+             .attempts_at_once = attempts_at_once}) {
     for (NodeIndex node = 0; node < members.size(); ++node) tell(node, members, 1);
   }
   void tell(NodeIndex node, const std::vector<Member>& members, std::uint64_t epoch = 2) {
@@ -132,6 +133,19 @@ TEST_CASE("votes that are a quorum once a member has left win at once") {
   rig.answer({2, 3}, Refused{.expires_in = 30s, .foreign_type = false, .place = 0});
   for (NodeIndex node = 0; node < 3; ++node) rig.tell(node, three);
   CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
+TEST_CASE("a call that wins as a member leaves makes room for another one") {
+  Resized rig(four, 1);
+  rig.acquire(Rig::waiting(60s, true));
+  rig.answer({0, 1}, Granted{8});
+  rig.answer({2, 3}, Refused{.expires_in = 30s, .foreign_type = false, .place = 0});
+  AcquireRequest another = Rig::request();
+  another.name = std::make_shared<const std::string>("another");
+  rig.acquire(another);
+  CHECK_FALSE(rig.asked(0));
+  for (NodeIndex node = 0; node < 3; ++node) rig.tell(node, three);
+  CHECK(rig.oldest_is<AcquireCommand>(0));
 }
 
 TEST_CASE("a call that waits for the only member waits on as another one comes, and asks that") {
