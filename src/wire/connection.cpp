@@ -353,7 +353,7 @@ bool Connection::take_command_reply(engine::Instant now, Awaited& awaited, const
   const auto answer =
       read_answer(awaited.script, reply, passwords_.secrets(), scripts_.source(awaited.script));
   if (!answer) return fail(Cause::protocol_error, not_of_the_script);
-  // Who sent it sends it again, or cannot, as a part of a pass; the next one is to find it loaded.
+  // Who sent it sends it again, or does not need it any more; the next one is to find it loaded.
   if (std::holds_alternative<engine::NoScript>(*answer)) {
     to_load_.set(static_cast<std::size_t>(awaited.script));
   }
