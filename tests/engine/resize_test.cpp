@@ -137,7 +137,7 @@ TEST_CASE("votes that are a quorum once a member has left win at once") {
 
 TEST_CASE("a call that wins as a member leaves makes room for another one") {
   Resized rig(four, 1);
-  rig.acquire(Rig::waiting(60s, true));
+  const auto first = rig.acquire(Rig::waiting(60s, true));
   rig.answer({0, 1}, Granted{8});
   rig.answer({2, 3}, Refused{.expires_in = 30s, .foreign_type = false, .place = 0});
   AcquireRequest another = Rig::request();
@@ -145,6 +145,7 @@ TEST_CASE("a call that wins as a member leaves makes room for another one") {
   rig.acquire(another);
   CHECK_FALSE(rig.asked(0));
   for (NodeIndex node = 0; node < 3; ++node) rig.tell(node, three);
+  CHECK(rig.ended_with<AcquireSucceeded>(first));
   CHECK(rig.oldest_is<AcquireCommand>(0));
 }
 

@@ -216,12 +216,13 @@ Acquisition::Step Acquisition::follow(Instant now, const Attempt& attempt, Durat
     if (!is<Gathering>()) state_ = Gathering{grant, now + time_to_gather(round_trip)};
     on_votes(attempt);
     Instant& ask_at = std::get<Gathering>(state_).ask_at;
-    const bool polls = !can_be_woken() && std::ranges::any_of(nodes_, &Node::is_in_line);
+    const bool polls = !can_be_woken() && attempt.tally().pending() == NodeSet() &&
+                       std::ranges::any_of(nodes_, &Node::is_in_line);
     if (polls && ask_at == never) ask_at = now + between_polls(random);
   } else if (attempt.tally().pending() != NodeSet()) {
     if (!is<Asking>()) state_ = Asking{grant};
     Instant& ask_at = std::get<Asking>(state_).ask_at;
-    if (ask_at == never) ask_at = now + waits_untold(random);
+    if (ask_at == never) ask_at = now + refresh;
   } else if (!was_idle) {
     state_ = Idle{grant, ask_again_at(now, random)};
     rested_ = true;
@@ -324,7 +325,7 @@ bool Acquisition::ask_due(Instant now) {
     due = true;
   }
   if (auto* asking = std::get_if<Asking>(&state_); asking != nullptr && now >= asking->ask_at) {
-    asking->ask_at = never;
+    asking->ask_at = now + refresh;
     due = true;
   }
   if (auto* gathering = std::get_if<Gathering>(&state_);
