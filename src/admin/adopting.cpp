@@ -137,7 +137,7 @@ Adopting::Adopting(NodeQuery& query, MemberMove move)
 
 Result<void> Adopting::look() {
   const std::vector<QueryCommand> questions{{"INFO"}, {"HGETALL", std::string(set_.layout.marker)}};
-  const auto infos = query_.ask(std::vector(nodes_.size(), questions), query_.patience());
+  const auto infos = query_.ask_all(questions, query_.patience());
   if (!infos) return tl::make_unexpected(infos.error());
   std::vector<std::string> run_ids;
   for (std::size_t node = 0; node < nodes_.size(); ++node) {

@@ -150,8 +150,8 @@ Result<LockReport> Admin::inspect(std::string_view name,
   return admin::on_members(*client_->impl(), [&](admin::NodeQuery& query) -> Result<LockReport> {
     LockReport report;
     report.name = std::string(name);
-    const auto answers = query.ask(std::vector(query.nodes().size(), all_questions(report.name)),
-                                   timeout.value_or(query.options().node_timeout));
+    const auto answers =
+        query.ask_all(all_questions(report.name), timeout.value_or(query.options().node_timeout));
     if (!answers) return tl::make_unexpected(answers.error());
     report.quorum = query.quorum();
     for (std::size_t i = 0; i < query.nodes().size(); ++i) {

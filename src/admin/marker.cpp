@@ -36,7 +36,7 @@ std::string disagreement(const Marker& marker, const wire::SetTerms& expected) {
 
 Result<std::vector<std::optional<wire::NodeMarker>>> ask_markers(NodeQuery& query) {
   const std::vector<QueryCommand> question{{"HGETALL", std::string(wire::redlock_layout.marker)}};
-  const auto answers = query.ask(std::vector(query.nodes().size(), question), query.patience());
+  const auto answers = query.ask_all(question, query.patience());
   if (!answers) return tl::make_unexpected(answers.error());
   std::vector<std::optional<wire::NodeMarker>> markers;
   for (std::size_t node = 0; node < answers->size(); ++node) {

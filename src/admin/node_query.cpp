@@ -206,8 +206,9 @@ Result<std::vector<NodeAnswers>> NodeQuery::ask(std::vector<std::vector<QueryCom
   return answers;
 }
 
-Result<std::vector<NodeAnswers>> NodeQuery::ask_all(const std::vector<QueryCommand>& commands) {
-  return ask(std::vector(nodes().size(), commands), options().node_timeout);
+Result<std::vector<NodeAnswers>> NodeQuery::ask_all(const std::vector<QueryCommand>& commands,
+                                                    std::chrono::milliseconds timeout) {
+  return ask(std::vector(nodes().size(), commands), timeout);
 }
 
 NodeTrouble trouble_of(const wire::Answer& answer, const wire::NodeAddress& node,

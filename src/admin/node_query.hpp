@@ -73,8 +73,9 @@ class NodeQuery {
   /// over. Fails only if the client is closed or this is its loop thread.
   Result<std::vector<NodeAnswers>> ask(std::vector<std::vector<QueryCommand>> commands,
                                        std::chrono::milliseconds timeout);
-  /// The same commands to every node, with the node timeout.
-  Result<std::vector<NodeAnswers>> ask_all(const std::vector<QueryCommand>& commands);
+  /// The same commands to every node.
+  Result<std::vector<NodeAnswers>> ask_all(const std::vector<QueryCommand>& commands,
+                                           std::chrono::milliseconds timeout);
 
  private:
   class Round;
