@@ -45,18 +45,18 @@ std::vector<QueryCommand> trial_of(const NodeHealth& node) {
   const auto forced = redlock_layout.forced(trial_name, owner);
   const std::string nobody(40, '0');  // the digest of no script
   const std::string waiter = std::string(trial_client) + ":1";
-  const auto& acquire = scripts.source(script_for<engine::AcquireCommand>);
+  const auto source = [&](wire::Script script) { return std::string(scripts.source(script)); };
+  const std::string acquire = source(script_for<engine::AcquireCommand>);
   // Whatever the marker says.
   return {
       {"EVAL", acquire, "5", lock, fence, forced, line, waiters, owner, trial_lease_ms, "1", "", "",
        ""},
-      {"EVAL", scripts.source(script_for<engine::HoldCommand>), "3", lock, fence, forced, owner,
-       "1", "1", trial_lease_ms},
+      {"EVAL", source(script_for<engine::HoldCommand>), "3", lock, fence, forced, owner, "1", "1",
+       trial_lease_ms},
       {"EVAL", acquire, "5", lock, fence, redlock_layout.forced(trial_name, other), line, waiters,
        other, trial_lease_ms, "1", "", "", "p", waiter, "0", "60", ""},
-      {"EVAL", scripts.source(script_for<engine::ReleaseCommand>), "3", lock, line, waiters, owner,
-       "2"},
-      {"EVAL", scripts.source(script_for<engine::LeaveCommand>), "3", lock, line, waiters, waiter},
+      {"EVAL", source(script_for<engine::ReleaseCommand>), "3", lock, line, waiters, owner, "2"},
+      {"EVAL", source(script_for<engine::LeaveCommand>), "3", lock, line, waiters, waiter},
       {"EVALSHA", nobody, "2", lock, fence},
       {"PUBLISH", redlock_layout.channel(trial_client), ""}};
 }

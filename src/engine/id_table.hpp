@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -113,7 +114,10 @@ class IdTable {
   [[nodiscard]] bool empty() const { return size_ == 0; }
 
  private:
-  static constexpr std::uint32_t values_in_chunk = 16;
+  /// So many that a chunk takes a few kB: the chunks of leases, of which programs hold many, cost
+  /// next to nothing beside them, and a client with few calls has no large ones.
+  static constexpr std::uint32_t values_in_chunk = static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(std::bit_floor(std::size_t{10'000} / sizeof(Value)), 16, 64));
   static_assert(std::is_nothrow_move_constructible_v<Value>);
 
   void swap(IdTable& other) noexcept {

@@ -39,6 +39,10 @@ class NodeSet {
   [[nodiscard]] constexpr std::uint32_t size() const {
     return static_cast<std::uint32_t>(std::popcount(bits_));
   }
+  /// One more than the last of them; 0 if there is none.
+  [[nodiscard]] constexpr std::uint32_t width() const {
+    return static_cast<std::uint32_t>(std::bit_width(bits_));
+  }
 
  private:
   explicit constexpr NodeSet(std::uint64_t bits) : bits_(bits) {}

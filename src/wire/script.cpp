@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "wire/redlock_scripts.hpp"
 
@@ -324,6 +326,54 @@ constexpr bool each_stands_at_its_place() {
 }
 static_assert(each_stands_at_its_place());
 
+// The texts are put together by the compiler, so that no program spends memory on them.
+
+using Parts = std::array<std::string_view, 13>;
+
+constexpr Parts parts_of(const ScriptRow& row) {
+  Parts parts;
+  std::size_t count = 0;
+  const auto add_as_function = [&](const ScriptText& script) {
+    for (const std::string_view part :
+         {std::string_view("local function "), script.name, std::string_view("(KEYS, ARGV)\n"),
+          script.text, std::string_view("end\n")}) {
+      parts[count++] = part;
+    }
+  };
+  if (row.at_maxmemory) parts[count++] = maxmemory_flags;
+  if (row.in_order) parts[count++] = scripts::line;
+  // To which it passes the keys and arguments.
+  if (row.script == pass_script) {
+    add_as_function(scripts::release);
+    add_as_function(scripts::acquire);
+  }
+  parts[count++] = row.source;
+  return parts;
+}
+
+constexpr std::size_t length_of(const Parts& parts) {
+  std::size_t length = 0;
+  for (const std::string_view part : parts) length += part.size();
+  return length;
+}
+
+template <std::size_t place>
+constexpr auto whole_text = [] {
+  constexpr Parts parts = parts_of(rows[place]);
+  std::array<char, length_of(parts)> text{};
+  std::size_t length = 0;
+  for (const std::string_view part : parts) {
+    for (const char character : part) text[length++] = character;
+  }
+  return text;
+}();
+
+template <std::size_t... places>
+constexpr std::array<std::string_view, script_count> whole_texts(
+    std::index_sequence<places...> /*all*/) {
+  return {std::string_view(whole_text<places>.data(), whole_text<places>.size())...};
+}
+
 }  // namespace
 
 std::span<const ScriptRow, script_count> script_rows() {
@@ -332,6 +382,11 @@ std::span<const ScriptRow, script_count> script_rows() {
 
 const ScriptRow& row_of(Script script) {
   return rows[static_cast<std::size_t>(script)];
+}
+
+std::string_view whole_source(Script script) {
+  static constexpr auto texts = whole_texts(std::make_index_sequence<script_count>());
+  return texts[static_cast<std::size_t>(script)];
 }
 
 }  // namespace redlock::wire

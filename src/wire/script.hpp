@@ -68,4 +68,9 @@ struct ScriptRow {
 [[nodiscard]] std::span<const ScriptRow, script_count> script_rows();
 [[nodiscard]] const ScriptRow& row_of(Script script);
 
+/// In front of a script that may run at maxmemory, for servers that know such lines.
+inline constexpr std::string_view maxmemory_flags = "#!lua flags=allow-oom\n";
+/// What a node runs: the flags, the scripts that it calls, and its own text.
+[[nodiscard]] std::string_view whole_source(Script script);
+
 }  // namespace redlock::wire

@@ -20,7 +20,13 @@ class ScriptSet {
 
   explicit ScriptSet(Flags flags) : flags_(flags) {}
 
-  [[nodiscard]] const std::string& source(Script script) const;
+  [[nodiscard]] std::string_view source(Script script) const {
+    std::string_view source = whole_source(script);
+    if (flags_ == Flags::unknown && row_of(script).at_maxmemory) {
+      source.remove_prefix(maxmemory_flags.size());
+    }
+    return source;
+  }
   [[nodiscard]] const std::string& digest(Script script) const { return digests_[index(script)]; }
   void set_digest(Script script, std::string_view digest) { digests_[index(script)] = digest; }
 

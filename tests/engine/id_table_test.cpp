@@ -101,17 +101,17 @@ TEST_CASE("a table lets go of each value once: when it is taken, and at the end 
 TEST_CASE("what was taken out makes room for what comes, last first, also after a move") {
   Table table;
   std::vector<const Numbered*> places;
-  for (std::uint64_t id = 1; id <= 40; ++id) places.push_back(&table.add(numbered(id)));
-  for (const std::uint64_t id : {5U, 30U, 12U}) table.take(*table.find(id));
+  for (std::uint64_t id = 1; id <= 140; ++id) places.push_back(&table.add(numbered(id)));
+  for (const std::uint64_t id : {5U, 130U, 12U}) table.take(*table.find(id));
   Table other = std::move(table);
-  table.add(numbered(41));  // in room of its own, and not in the other's
-  CHECK(*table.find(41)->same == 41);
-  for (const std::size_t place : {11U, 29U, 4U}) {
-    CHECK(&other.add(numbered(100 + place)) == places[place]);
+  table.add(numbered(141));  // in room of its own, and not in the other's
+  CHECK(*table.find(141)->same == 141);
+  for (const std::size_t place : {11U, 129U, 4U}) {
+    CHECK(&other.add(numbered(200 + place)) == places[place]);
   }
-  CHECK(other.size() == 40);
-  for (const std::uint64_t id : {111U, 129U, 104U, 1U, 40U}) CHECK(*other.find(id)->same == id);
-  for (const std::uint64_t id : {5U, 30U, 12U, 41U}) CHECK(other.find(id) == nullptr);
+  CHECK(other.size() == 140);
+  for (const std::uint64_t id : {211U, 329U, 204U, 1U, 140U}) CHECK(*other.find(id)->same == id);
+  for (const std::uint64_t id : {5U, 130U, 12U, 141U}) CHECK(other.find(id) == nullptr);
 }
 
 TEST_CASE("a table that could not keep the numbers of freed slots goes on without these") {
@@ -171,11 +171,28 @@ TEST_CASE("a node's time is rounded down to 1 us, before the clock's beginning a
   CHECK(grant.until() == Instant::min());
 }
 
+TEST_CASE("a node that came after the others counts as they do once it was asked") {
+  NodeGrants grants(NodeSet::first(5), true);
+  const NodeIndex late = 6;
+  CHECK((grants[late].possession == Possession::not_ours));
+  grants.limit(late, Instant(1s));
+  grants.shorten(late, 1s);
+  CHECK(grants[late].until() == Instant::min());
+  grants.hold_sent(late);
+  CHECK(grants.may_answer_late().contains(late));
+  CHECK(grants.may_hold() == NodeSet::first(5));
+  for (const NodeIndex node : {0U, 1U, late}) grants.confirm(node, Instant(1s * (node + 1)));
+  CHECK(grants.ours().size() == 3);
+  const Majorities majority({NodeSet::first(7) - NodeSet::of(2) - NodeSet::of(5), 3});
+  CHECK(grants.valid_until(majority) == Instant(1s));
+  grants.withdraw(0);
+  CHECK(grants.valid_until(majority) == Instant::min());
+}
+
 TEST_CASE("the grants of many nodes are counted, copied and moved as those of few") {
   for (const std::uint32_t nodes : {1U, 3U, 5U, 6U, 7U, NodeSet::max_nodes}) {
     CAPTURE(nodes);
-    NodeGrants asked(nodes, NodeSet::first(nodes), true);
-    CHECK(asked.size() == nodes);
+    NodeGrants asked(NodeSet::first(nodes), true);
     CHECK(asked.may_hold() == NodeSet::first(nodes));
     CHECK(asked.ours() == NodeSet{});
     NodeGrants grants = asked;

@@ -11,9 +11,10 @@ const std::vector<Member> four{{"0", "0"}, {"1", "1"}, {"2", "2"}, {"3", "3"}};
 
 /// So many nodes, and slots for more.
 struct Resized : Rig {
+  static constexpr std::uint32_t slots = 7;
   explicit Resized(const std::vector<Member>& members, std::uint32_t attempts_at_once = 128)
       : Rig(static_cast<std::uint32_t>(members.size()),
-            {.slots = 5,
+            {.slots = slots,
              .addresses = numbers(static_cast<std::uint32_t>(members.size())),
              .max_lease = 60s,
              .quarantine = true,
@@ -32,7 +33,7 @@ struct Resized : Rig {
     for (const NodeIndex node : nodes) answer(node, reply);
   }
   void take_all() {
-    for (NodeIndex node = 0; node < 5; ++node) {
+    for (NodeIndex node = 0; node < slots; ++node) {
       while (asked(node)) take(node);
     }
   }
@@ -92,6 +93,47 @@ TEST_CASE("a lease of former members stays valid as long as it was, unless one i
     rig.hold(grant, {0}, Free{});
     CHECK(rig.lost.contains(grant));
   }
+}
+
+TEST_CASE("what was kept for a lease is void if clocks move, also between its loss and its end") {
+  Resized rig(three);
+  for (NodeIndex node = 0; node < 3; ++node) rig.read_clock(node, 0s, 100us);
+  const AcquireSucceeded lease = rig.lease_on({0, 1});
+  SUBCASE("") {
+    rig.tell(0, four);
+    rig.tell(1, four);
+    rig.advance(5s);
+    CHECK(rig.lost.empty());
+    rig.read_clock(0, 30s, 100us);
+    CHECK(rig.lost.contains(lease.grant));
+  }
+  SUBCASE("lost") {
+    rig.advance(27s);
+    REQUIRE(rig.lost.contains(lease.grant));
+    rig.tell(0, four);
+    rig.tell(1, four);
+    rig.read_clock(0, 10s, 100us);
+    REQUIRE(rig.valid_until.contains(lease.grant));
+    CHECK(rig.valid_until[lease.grant] < lease.valid_until);
+  }
+}
+
+TEST_CASE("a lease of five nodes counts on a sixth that came later, and is released there") {
+  std::vector<Member> members = four;
+  members.push_back({"4", "4"});
+  Resized rig(members);
+  const GrantId grant = rig.lease_on({0, 1, 2}).grant;
+  members.push_back({"5", "5"});
+  for (NodeIndex node = 0; node < 6; ++node) rig.tell(node, members);
+  rig.advance(5s);
+  rig.hold(grant, {0, 1, 2}, Held{7});
+  CHECK_FALSE(rig.valid_until.contains(grant));
+  rig.hold(grant, {0, 1, 2, 5}, Held{7});
+  CHECK(rig.valid_until[grant] > rig.now + 29s);
+  rig.take_all();
+  rig.engine.release(rig.now, 0, grant);
+  rig.collect();
+  CHECK(rig.oldest_is<ReleaseCommand>(5));
 }
 
 TEST_CASE("a member that leaves is asked no more, and its slot is free for another one") {

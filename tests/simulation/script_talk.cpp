@@ -224,7 +224,7 @@ class ScriptTalk {
     REQUIRE(script != std::end(wire::scripts::all));
     const ScriptRow* const row = row_named(script->name);
     const auto bar = std::ranges::find(step, "|");
-    return run(row, row != nullptr ? scripts_.source(row->script) : std::string(script->text),
+    return run(row, std::string(row != nullptr ? scripts_.source(row->script) : script->text),
                with_keys({step.begin() + 2, bar}), {bar + 1, step.end()});
   }
   std::string ask(const std::string& request) { return server_.ask(with_keys(split(request))); }

@@ -34,7 +34,7 @@ inline std::string call_in(const testing::RedisCommand& command) {
   for (const ScriptRow& row : script_rows()) {
     for (const auto flags : {ScriptSet::Flags::understood, ScriptSet::Flags::unknown}) {
       const ScriptSet scripts(flags);
-      const std::string& source = scripts.source(row.script);
+      const std::string_view source = scripts.source(row.script);
       if (command[1] != source && command[1] != testing::stub_digest(source)) continue;
       const std::string name(row.source.name);
       const bool several = row.many_in_a_call && row.script != pass_script;

@@ -20,7 +20,7 @@ Attempt::Attempt(const Electorate& electorate, Plan plan, Instant now)
       plan_(std::move(plan)),
       started_(now),
       of_(electorate.nodes()),
-      nodes_(electorate.slots(), of_, true),
+      nodes_(of_, true),
       per_node_(electorate.slots()),
       patience_(electorate.node_timeout()),
       silent_(plan_.silent),
@@ -36,7 +36,7 @@ Attempt::Attempt(const Electorate& electorate, Plan plan, Instant now)
 NodeSet Attempt::ask(Instant now, NodeSet nodes, Outbox& out) {
   NodeSet asked;
   if (phase_ != Phase::voting) return asked;
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
     if (nodes.contains(node) && ask(now, node, out)) asked.insert(node);
   }
   decide(now, out);
@@ -53,7 +53,7 @@ bool Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
   }
   of_.insert(node);  // it may be new
   ballots_[node] = {};
-  nodes_[node].possession = Possession::asked;
+  nodes_.at(node).possession = Possession::asked;
   per_node_[node].asked = now;
   send_acquire(now, node, Form::digest, out);
   if (silent_.contains(node)) lose_vote(node, not_waited_for());
@@ -175,7 +175,7 @@ void Attempt::judge_fences() {
   const auto is_far = beyond(ceiling());
   std::uint32_t near = 0;
   std::uint32_t others = 0;  // that may be as far
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
     const bool far = is_far(per_node_[node].granted);
     const bool undecided_yet = per_node_[node].granted != 0 && ballots_[node].vote == Vote::pending;
     if (!far && undecided_yet) ballots_[node] = {Vote::granted, Cause::none, {}};
@@ -183,7 +183,7 @@ void Attempt::judge_fences() {
     others += far || ballots_[node].vote == Vote::pending;
   }
   const bool undecided = phase_ == Phase::voting && near < quorum() && others >= quorum();
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
     if (!is_far(per_node_[node].granted)) continue;
     if (undecided) {
       ballots_[node] = {};
@@ -202,12 +202,12 @@ void Attempt::begin_settling(Instant now, Outbox& out) {
                              plan_.min_validity)) {
     return fail(Errc::too_late);
   }
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
     if (rules::settles_as_granted(per_node_[node].granted, token_)) settled_.insert(node);
   }
   if (is_quorum(settled_)) return;
   settles_by_ = now + electorate_.node_timeout();
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
     const bool lags = per_node_[node].granted != 0 && !settled_.contains(node);
     if (lags) send_settle(now, node, Form::digest, out);
   }
@@ -265,7 +265,7 @@ void Attempt::on_deadline(Instant now, Outbox& out) {
     if (now >= too_late_from()) fail(Errc::too_late);
     return;
   }
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
     const bool late = is_asked(node) && !silent_.contains(node) &&
                       (settling || now >= per_node_[node].asked + patience_);
     if (late) silent_.insert(node);
@@ -281,7 +281,7 @@ Instant Attempt::deadline() const {
   if (ended()) return never;
   if (phase_ == Phase::settling) return std::min(settles_by_, too_late_from());
   Instant first = never;
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
     if (is_asked(node) && !silent_.contains(node))
       first = std::min(first, per_node_[node].asked + patience_);
   }
@@ -307,21 +307,21 @@ void Attempt::judge_sets() {
   awaits_set_ = false;
   if (!sets.open() && !sets.has_strangers() && !sets.is_changing()) [[likely]]
     return;
-  for (NodeIndex node = 0; node < nodes_.size() && sets.open(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size() && sets.open(); ++node) {
     const bool pending = of_.contains(node) && ballots_[node].vote == Vote::pending;
     if (pending && !sets.seen(node)) awaits_set_ = true;
   }
   if (awaits_set_ || phase_ == Phase::settling) return;
   NodeSet granted;
   NodeSet strangers;
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
     if (ballots_[node].vote != Vote::granted) continue;
     sets.is_stranger(node) ? strangers.insert(node) : granted.insert(node);
   }
   const NodeSet dropped = strangers | without_conflict(granted);
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
     if (!dropped.contains(node)) continue;
-    nodes_[node].set_until(Instant::min());
+    nodes_.at(node).set_until(Instant::min());
     per_node_[node].granted = 0;
     lose_vote(node, strangers.contains(node) ? sets.refusal(node) : other_members());
   }
@@ -415,7 +415,7 @@ void Attempt::lose_vote(NodeIndex node, Vote vote, Cause cause, std::string deta
 
 NodeSet Attempt::asked() const {
   NodeSet set;
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < ballots_.size(); ++node) {
     if (is_asked(node)) set.insert(node);
   }
   return set;

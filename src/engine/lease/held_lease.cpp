@@ -33,7 +33,7 @@ HeldLease::HeldLease(const Electorate& electorate, Plan plan, RequestId request,
       key_(std::make_shared<const LeaseKey>(LeaseKey{*plan.name, plan.owner, plan.token})),
       renew_until_(plan.renew_until),
       since_(plan.since),
-      nodes_(electorate.slots(), electorate.nodes(), false),
+      nodes_(electorate.nodes(), false),
       attaching_(true),
       taken_up_(true),
       longest_lease_(std::chrono::ceil<Hundredths>(plan.lease)) {
@@ -66,7 +66,7 @@ void HeldLease::end_requests(Errc why, const char* detail, Outbox& out) {
 void HeldLease::begin_round(Instant now, HoldRound::Purpose purpose, RequestId request,
                             std::chrono::milliseconds lease, Outbox& out) {
   HoldRound& round = add_round(now, purpose, request, lease, out);
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < electorate_->slots(); ++node) {
     if (!electorate_->nodes().contains(node)) continue;
     if (nodes_.is_shared(node)) {
       round.unavailable(node, shared_owner());
@@ -98,7 +98,7 @@ bool HeldLease::is_asked_to_renew(Instant now, NodeIndex node, NodeSet full) con
 
 void HeldLease::begin_renewal(Instant now, NodeSet full, Outbox& out) {
   NodeSet asked;
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < electorate_->slots(); ++node) {
     if (is_asked_to_renew(now, node, full)) asked.insert(node);
   }
   if (asked == NodeSet{}) {
@@ -106,7 +106,7 @@ void HeldLease::begin_renewal(Instant now, NodeSet full, Outbox& out) {
     return;
   }
   HoldRound& round = add_round(now, Purpose::renew, 0, lease(), out);
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < electorate_->slots(); ++node) {
     if (!electorate_->nodes().contains(node)) continue;
     if (asked.contains(node)) {
       send_hold(now, node, round, Form::digest, out);
@@ -142,7 +142,7 @@ void HeldLease::on_reply(Instant now, NodeIndex node, const Tag& tag, const Repl
     case Tag::Kind::settle:
       if (std::holds_alternative<AlreadyOurs>(reply)) {
         nodes_.share(node);  // see Attempt::on_shared_owner
-        kept_until_ = Instant::min();
+        is_kept_ = false;
         if (rules::one_reply_is_a_veto()) return lose(LossReason::taken, out);
       } else {
         on_straggler(now, node, tag, reply);
@@ -253,7 +253,7 @@ std::optional<Unavailable> HeldLease::confirm(Instant now, NodeIndex node, const
   auto why = electorate_->distrust(now, node);
   if (!why && contradicts(now, node)) why = other_members();
   nodes_.confirm(node, why ? Instant::min() : electorate_->trusted_until(tag.sent, tag.lease));
-  nodes_[node].in_quarantine = electorate_->quarantined(now, node);
+  nodes_.at(node).in_quarantine = electorate_->quarantined(now, node);
   return why;
 }
 
@@ -263,15 +263,16 @@ void HeldLease::node_removed(NodeIndex node) {
   for (HoldRound& round : rounds_) round.node_removed(node);
 }
 
-/// A quorum of the members of before still has the lease until then, and shares a node with each
+/// A quorum of the members of before still has the lease until its end, and shares a node with each
 /// quorum that counts from now on, unless one of its nodes is found not to have the lease. What is
 /// confirmed later is counted over the members of then.
 void HeldLease::majorities_changed() {
-  if (!lost_) kept_until_ = std::max(kept_until_, valid_until_);
+  is_kept_ = true;
 }
 
 Instant HeldLease::confirmed_until() const {
-  return std::max(nodes_.valid_until(electorate_->majorities()), kept_until_);
+  const Instant confirmed = nodes_.valid_until(electorate_->majorities());
+  return is_kept_ ? std::max(confirmed, valid_until_) : confirmed;
 }
 
 bool HeldLease::contradicts(Instant now, NodeIndex node) const {
@@ -281,7 +282,7 @@ bool HeldLease::contradicts(Instant now, NodeIndex node) const {
 
 void HeldLease::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {
   nodes_.shorten(node, by);
-  kept_until_ = Instant::min();
+  is_kept_ = false;
   if (lost_) return shorten_after_loss(now, out);
   update_validity(now, out);
   // What ends earlier is to be renewed earlier.
@@ -302,6 +303,7 @@ void HeldLease::update_validity(Instant now, Outbox& out) {
   }
   if (valid_until == valid_until_) return;
   const bool longer = valid_until > valid_until_;
+  if (longer) is_kept_ = false;  // that was counted over the members of now
   valid_until_ = valid_until;
   set_lost_at(now);
   // What was asked before was confirmed after all, late: that need not be asked again.
@@ -391,7 +393,8 @@ void HeldLease::conclude(Instant now, HoldRound& round, Outbox& out) {
     attach_failed_ = attached;
     if (round.enters() && rules::failed_entry_counts()) ++count_;
     out.put(Finish{round.request(), Failed{Errc::no_quorum, {}, round.ballots()}});
-    for (NodeIndex node = 0; rules::failed_extend_releases() && node < nodes_.size(); ++node) {
+    for (NodeIndex node = 0; rules::failed_extend_releases() && node < electorate_->slots();
+         ++node) {
       out.send(node, Tag{grant_, now, {}, 0, Tag::Kind::release},
                ReleaseCommand{name(), key_->owner});
     }
@@ -412,7 +415,7 @@ void HeldLease::on_deadline(Instant now, NodeSet full, Outbox& out) {
   for (HoldRound& round : rounds_) {
     if (round.deadline() > now) continue;
     const NodeSet silent = round.time_out();
-    for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    for (NodeIndex node = 0; node < electorate_->slots(); ++node) {
       if (silent.contains(node)) nodes_.hold_timed_out(node);
     }
   }
@@ -502,7 +505,7 @@ void HeldLease::deny(Instant now, NodeIndex node, const Tag& tag) {
   const NodeGrant& grant = nodes_[node];
   // Messages to a node are answered in their order: this one was sent before the heal.
   if (grant.possession == Possession::healing && tag.kind != Tag::Kind::heal) return;
-  if (now < grant.until()) kept_until_ = Instant::min();
+  if (now < grant.until()) is_kept_ = false;
   if (now < grant.until() && !electorate_->quarantined(now, node)) on_denied_by_voter();
   nodes_.withdraw(node);
 }
@@ -512,14 +515,14 @@ void HeldLease::deny(Instant now, NodeIndex node, const Tag& tag) {
 /// the lease.
 void HeldLease::on_denied_by_voter() {
   denied_ = true;
-  kept_until_ = Instant::min();
+  is_kept_ = false;
   for (HoldRound& round : rounds_) round.on_denial();
   nodes_.withdraw_forgotten();
 }
 
 void HeldLease::send_heal(Instant now, NodeIndex node, std::chrono::milliseconds lease, Form form,
                           Outbox& out) {
-  nodes_[node].possession = Possession::healing;
+  nodes_.at(node).possession = Possession::healing;
   const Tag tag{grant_, now, lease, round_, Tag::Kind::heal};
   const Token floor = std::min(key_->token, floor_limit);
   out.send(
@@ -543,7 +546,7 @@ void HeldLease::heal(Instant now, NodeIndex node, std::chrono::milliseconds aske
 void HeldLease::heal_free_nodes(Instant now, HoldRound& round, Outbox& out) {
   if (lost_ || attach_failed_ || !round.announced()) return;
   const NodeSet free = round.take_free();
-  for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+  for (NodeIndex node = 0; node < electorate_->slots(); ++node) {
     if (free.contains(node)) heal(now, node, round.lease(), out);
   }
 }
@@ -560,7 +563,7 @@ void HeldLease::on_heal_reply(Instant now, NodeIndex node, const Tag& tag, const
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
     // It may have the lock, and the next round will show.
     if (unavailable->delivery == Delivery::unknown) {
-      nodes_[node].possession = Possession::asked;
+      nodes_.at(node).possession = Possession::asked;
     } else {
       nodes_.withdraw(node);
     }

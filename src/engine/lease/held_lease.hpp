@@ -154,15 +154,15 @@ class HeldLease {
   Instant renew_until_;
   Instant since_;
   Instant valid_until_ = Instant::min();
-  Instant kept_until_ = Instant::min();  // by a quorum of members from before a change
   Instant lost_at_ = never;
   Instant next_renewal_ = never;
   HoldRounds rounds_;
   [[no_unique_address]] NodeGrants nodes_;  // whose end has room for what follows
   std::uint64_t lease_ms_ : 39 = 0;         // 17 years
-  bool postponed_ : 1 = false;              // the next renewal was
-  bool waits_for_room_ : 1 = false;         // so does that
-  bool retries_ : 1 = false;                // the next renewal: the last was not confirmed in time
+  bool is_kept_ : 1 = false;         // its validity is, by a quorum of members from before a change
+  bool postponed_ : 1 = false;       // the next renewal was
+  bool waits_for_room_ : 1 = false;  // so does that
+  bool retries_ : 1 = false;         // the next renewal: the last was not confirmed in time
   bool attaching_ : 1 = false;
   bool attach_failed_ : 1 = false;
   bool taken_up_ : 1 = false;

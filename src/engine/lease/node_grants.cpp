@@ -10,17 +10,29 @@
 
 namespace redlock::engine {
 
-NodeGrants::NodeGrants(std::uint32_t slots, NodeSet nodes, bool asked)
-    : size_(static_cast<std::uint8_t>(slots)) {
+NodeGrants::NodeGrants(NodeSet nodes, bool asked) {
+  if (nodes.width() > few) grants_ = Many(nodes.width());
   const NodeGrant first(asked ? Possession::asked : Possession::unknown);
-  if (slots > few) grants_ = Many(slots);
-  for (NodeIndex node = 0; node < slots; ++node) {
-    (*this)[node] = nodes.contains(node) ? first : NodeGrant(Possession::not_ours);
-  }
+  NodeIndex node = 0;
+  for (NodeGrant& grant : all()) grant = nodes.contains(node++) ? first : nothing;
+}
+
+const NodeGrant& NodeGrants::operator[](NodeIndex node) const {
+  const auto stored = all();
+  return node < stored.size() ? stored[node] : nothing;
+}
+
+NodeGrant& NodeGrants::at(NodeIndex node) {
+  const auto stored = all();
+  if (node < stored.size()) return stored[node];
+  Many more(node + 1, nothing);
+  std::ranges::copy(stored, more.begin());
+  grants_ = std::move(more);
+  return all()[node];
 }
 
 void NodeGrants::confirm(NodeIndex node, Instant until) {
-  NodeGrant& grant = (*this)[node];
+  NodeGrant& grant = at(node);
   if (is_shared(node)) return;
   const bool was_ours = grant.possession == Possession::ours;
   // Messages only ever lengthen a lease, so an older, longer confirmation stays true.
@@ -31,17 +43,17 @@ void NodeGrants::confirm(NodeIndex node, Instant until) {
 }
 
 void NodeGrants::shorten(NodeIndex node, Duration by) {
-  NodeGrant& grant = (*this)[node];
-  if (grant.until() != Instant::min()) grant.set_until(grant.until() - by);
+  const Instant until = (*this)[node].until();
+  if (until != Instant::min()) at(node).set_until(until - by);
 }
 
 void NodeGrants::limit(NodeIndex node, Instant until) {
-  NodeGrant& grant = (*this)[node];
-  grant.set_until(std::min(grant.until(), until));
+  if ((*this)[node].until() > until) at(node).set_until(until);
 }
 
 void NodeGrants::withdraw(NodeIndex node) {
-  NodeGrant& grant = (*this)[node];
+  if (node >= all().size()) return;
+  NodeGrant& grant = at(node);
   if (!rules::denial_withdraws(grant.possession == Possession::ours)) return;
   if (is_shared(node)) return;
   grant.possession = Possession::not_ours;
@@ -51,30 +63,37 @@ void NodeGrants::withdraw(NodeIndex node) {
 
 void NodeGrants::share(NodeIndex node) {
   withdraw(node);
-  (*this)[node].possession = Possession::shared;
+  at(node).possession = Possession::shared;
 }
 
 bool NodeGrants::is_shared() const {
   return in(Possession::shared) != NodeSet();
 }
 
-NodeSet NodeGrants::in(Possession possession) const {
+template <typename Condition>
+NodeSet NodeGrants::where(const Condition& condition) const {
   NodeSet set;
-  for (NodeIndex node = 0; node < size(); ++node) {
-    if ((*this)[node].possession == possession) set.insert(node);
+  NodeIndex node = 0;
+  for (const NodeGrant& grant : all()) {
+    if (condition(grant)) set.insert(node);
+    ++node;
   }
   return set;
 }
 
+NodeSet NodeGrants::in(Possession possession) const {
+  return where([&](const NodeGrant& grant) { return grant.possession == possession; });
+}
+
 void NodeGrants::hold_sent(NodeIndex node) {
-  NodeGrant& grant = (*this)[node];
+  NodeGrant& grant = at(node);
   if (grant.holds_awaited < NodeGrant::uncounted) ++grant.holds_awaited;
 }
 
 /// What is executed ends every wait, as it was written behind the others. What was never sent says
 /// nothing of those before it, and adds nothing: a node that is down is not waited for.
 void NodeGrants::hold_answered(NodeIndex node, const Reply& reply, bool last) {
-  NodeGrant& grant = (*this)[node];
+  NodeGrant& grant = at(node);
   if (grant.holds_awaited < NodeGrant::uncounted) {
     if (grant.holds_awaited > 0) --grant.holds_awaited;
   } else if (last) {
@@ -90,13 +109,13 @@ void NodeGrants::hold_answered(NodeIndex node, const Reply& reply, bool last) {
 
 /// So many that they are not counted are asked again: otherwise nobody knew which is the last.
 void NodeGrants::hold_timed_out(NodeIndex node) {
-  NodeGrant& grant = (*this)[node];
+  NodeGrant& grant = at(node);
   const bool counted = grant.holds_awaited < NodeGrant::uncounted;
   if (counted && grant.holds_awaited > 0) grant.hold_is_late = true;
 }
 
 void NodeGrants::withdraw_forgotten() {
-  for (NodeIndex node = 0; node < size(); ++node) {
+  for (NodeIndex node = 0; node < all().size(); ++node) {
     if ((*this)[node].forgotten) withdraw(node);
   }
 }
@@ -105,7 +124,7 @@ Instant NodeGrants::valid_until(const Majorities& majorities) const {
   const auto of_quorum = [this](const Majority& majority, NodeSet nodes) {
     std::array<Instant, NodeSet::max_nodes> until;
     std::uint32_t count = 0;
-    for (NodeIndex node = 0; node < size(); ++node) {
+    for (NodeIndex node = 0; node < all().size(); ++node) {
       if ((majority.of & nodes).contains(node)) until[count++] = (*this)[node].until();
     }
     const std::uint32_t quorum = rules::quorum(majority.quorum, may_hold().size());
@@ -115,57 +134,37 @@ Instant NodeGrants::valid_until(const Majorities& majorities) const {
 }
 
 NodeSet NodeGrants::can_be_ours() const {
-  NodeSet set;
-  for (NodeIndex node = 0; node < size(); ++node) {
-    const Possession possession = (*this)[node].possession;
-    if (possession != Possession::healing && possession != Possession::not_ours &&
-        possession != Possession::shared) {
-      set.insert(node);
-    }
-  }
-  return set;
+  return where([](const NodeGrant& grant) {
+    return grant.possession != Possession::healing && grant.possession != Possession::not_ours &&
+           grant.possession != Possession::shared;
+  });
 }
 
 NodeSet NodeGrants::trusted(Instant now) const {
-  NodeSet set;
-  for (NodeIndex node = 0; node < size(); ++node) {
-    const NodeGrant& grant = (*this)[node];
-    if (grant.possession == Possession::ours && now < grant.until()) set.insert(node);
-  }
-  return set;
+  return where([now](const NodeGrant& grant) {
+    return grant.possession == Possession::ours && now < grant.until();
+  });
 }
 
 NodeSet NodeGrants::may_hold() const {
-  NodeSet set;
-  for (NodeIndex node = 0; node < size(); ++node) {
-    const Possession possession = (*this)[node].possession;
-    const bool may_have_it = possession != Possession::not_ours && possession != Possession::shared;
-    if (rules::is_owed_a_release(may_have_it, possession == Possession::ours)) set.insert(node);
-  }
-  return set;
+  return where([](const NodeGrant& grant) {
+    const bool may_have_it =
+        grant.possession != Possession::not_ours && grant.possession != Possession::shared;
+    return rules::is_owed_a_release(may_have_it, grant.possession == Possession::ours);
+  });
 }
 
 NodeSet NodeGrants::may_answer_late() const {
-  NodeSet set;
-  for (NodeIndex node = 0; node < size(); ++node) {
-    const NodeGrant& grant = (*this)[node];
-    const bool takes =
-        grant.possession == Possession::asked || grant.possession == Possession::healing;
+  return where([](const NodeGrant& grant) {
     const bool hold = grant.holds_awaited > 0 || grant.hold_is_out;
-    if (takes || rules::late_hold_is_awaited(hold)) set.insert(node);
-  }
-  return set;
+    return grant.may_take() || rules::late_hold_is_awaited(hold);
+  });
 }
 
 NodeSet NodeGrants::awaits_hold() const {
-  NodeSet set;
-  for (NodeIndex node = 0; node < size(); ++node) {
-    const NodeGrant& grant = (*this)[node];
-    const bool takes =
-        grant.possession == Possession::asked || grant.possession == Possession::healing;
-    if (grant.holds_awaited == 1 && !grant.hold_is_out && !takes) set.insert(node);
-  }
-  return set;
+  return where([](const NodeGrant& grant) {
+    return grant.holds_awaited == 1 && !grant.hold_is_out && !grant.may_take();
+  });
 }
 
 }  // namespace redlock::engine

@@ -28,8 +28,8 @@ enum class Possession : std::uint8_t {
 /// One word for each node. Times are rounded down to 1 us: what a node should have ends no later.
 class NodeGrant {
  public:
-  NodeGrant() : NodeGrant(Possession::unknown) {}
-  explicit NodeGrant(Possession known)
+  constexpr NodeGrant() : NodeGrant(Possession::unknown) {}
+  constexpr explicit NodeGrant(Possession known)
       : possession(known),
         in_quarantine(false),
         forgotten(false),
@@ -46,6 +46,11 @@ class NodeGrant {
   void set_until(Instant until) {
     const auto ticks = std::chrono::floor<std::chrono::microseconds>(until.time_since_epoch());
     until_ = static_cast<std::uint64_t>(until == Instant::min() ? no_time : ticks.count()) & mask;
+  }
+
+  /// It may execute what takes the lock.
+  [[nodiscard]] bool may_take() const {
+    return possession == Possession::asked || possession == Possession::healing;
   }
 
   Possession possession : 3;
@@ -69,11 +74,11 @@ static_assert(sizeof(NodeGrant) == 8);
 class NodeGrants {
  public:
   /// `asked`: these nodes are sent an acquire. Otherwise the grant is one that exists already.
-  NodeGrants(std::uint32_t slots, NodeSet nodes, bool asked);
+  NodeGrants(NodeSet nodes, bool asked);
 
-  [[nodiscard]] NodeGrant& operator[](NodeIndex node) { return all()[node]; }
-  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const { return all()[node]; }
-  [[nodiscard]] std::uint32_t size() const { return size_; }
+  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const;
+  /// To change it.
+  [[nodiscard]] NodeGrant& at(NodeIndex node);
 
   /// The node has the lock for this owner until then at least.
   void confirm(NodeIndex node, Instant until);
@@ -94,7 +99,7 @@ class NodeGrants {
   /// Whether that is so of any node. Only what was granted to this process is then its to release.
   [[nodiscard]] bool is_shared() const;
   /// The node lost what it confirmed, and grants nothing before that is over.
-  void forget(NodeIndex node) { (*this)[node].forgotten = true; }
+  void forget(NodeIndex node) { at(node).forgotten = true; }
   void hold_sent(NodeIndex node);
   /// `last`: to the last hold that was sent, for certain.
   void hold_answered(NodeIndex node, const Reply& reply, bool last);
@@ -125,22 +130,26 @@ class NodeGrants {
   [[nodiscard]] NodeSet awaits_hold() const;
 
  private:
-  /// As many slots as clients of most sets have: grants stand here, without an allocation.
-  static constexpr std::uint32_t few = 7;
+  /// The members that most sets begin with: grants of these stand here, without an allocation.
+  static constexpr std::uint32_t few = 5;
   using Few = std::array<NodeGrant, few>;
-  using Many = std::vector<NodeGrant>;
+  using Many = std::vector<NodeGrant>;  // as many as there were, or as far as later ones were asked
+  /// Of a node that was never asked.
+  static constexpr NodeGrant nothing{Possession::not_ours};
 
   [[nodiscard]] std::span<NodeGrant> all() {
     if (auto* const many = std::get_if<Many>(&grants_)) return *many;
-    return {std::get<Few>(grants_).data(), size_};
+    return std::get<Few>(grants_);
   }
   [[nodiscard]] std::span<const NodeGrant> all() const {
     return const_cast<NodeGrants*>(this)->all();
   }
+  /// The nodes of these grants.
+  template <typename Condition>
+  [[nodiscard]] NodeSet where(const Condition& condition) const;
   [[nodiscard]] NodeSet in(Possession possession) const;
 
   [[no_unique_address]] std::variant<Few, Many> grants_;
-  std::uint8_t size_;
 };
 
 }  // namespace redlock::engine
