@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/rules.hpp"
+#include "wire/buffer_room.hpp"
 #include "wire/command_writer.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
@@ -193,6 +194,7 @@ void Connection::flush(Streams& streams, engine::NodeIndex node) {
   const std::size_t before = output_.size();
   kept_by_stream_ = streams.write(node, output_);
   handed_over_ += before - output_.size();
+  if (output_.empty()) make_empty(output_);
 }
 
 void Connection::on_flushed(engine::Instant now) {

@@ -6,10 +6,11 @@
 #include <hiredis/read.h>
 #include <new>
 
+#include "wire/buffer_room.hpp"
+
 namespace redlock::wire {
 namespace {
 
-constexpr std::size_t longest_kept = std::size_t{64} << 10;  // room for what comes next
 constexpr const char* too_large = "it sent a reply larger than any reply to the command can be";
 
 }  // namespace
@@ -93,16 +94,15 @@ void ReplyReader::feed(std::string_view bytes) {
   const std::size_t whole = scanner_.scan(bytes, resp2_);
   if (whole == 0) return;
   redisReaderFeed(reader_.get(), resp2_.data(), whole);
-  if (whole == resp2_.size() && resp2_.capacity() > longest_kept) resp2_ = {};
+  if (whole == resp2_.size()) return make_empty(resp2_);
   resp2_.erase(0, whole);
 }
 
 ReplyReader::Outcome ReplyReader::next(std::size_t limit) {
   if (!problem_.empty()) return Outcome::broken;
   if (finished_) {
-    parts_.clear();
-    if (texts_.capacity() > limit) texts_ = {};  // a long answer to a question
-    texts_.clear();
+    make_empty(parts_);
+    make_empty(texts_);
     finished_ = push_ = false;
   }
   limit_ = limit;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What a reply means: what no script can have answered, and errors. What each script answers is
 // read where that is told (tests/simulation/conversations).
+#include <cstdint>
 #include <doctest/doctest.h>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "wire/buffer_room.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/reply_reader.hpp"
 #include "wire/script_call.hpp"
@@ -244,4 +247,18 @@ TEST_CASE("what is shown has no password, no control character and no length wit
   const auto answer =
       answer_to(script_for<engine::AcquireCommand>, "-ERR hunter2 is what you said\r\n");
   CHECK(std::get<engine::Unavailable>(*answer).detail == "ERR *** is what you said");
+}
+
+TEST_CASE("a buffer that was large is emptied with its memory, a small one keeps it") {
+  std::string large(100'000, 'x');
+  make_empty(large);
+  CHECK(large.empty());
+  CHECK(large.capacity() < 100'000);
+  std::vector<std::uint64_t> parts(10'000);
+  make_empty(parts);
+  CHECK(parts.capacity() < 10'000);
+  std::string small(1'000, 'x');
+  make_empty(small);
+  CHECK(small.empty());
+  CHECK(small.capacity() >= 1'000);
 }
