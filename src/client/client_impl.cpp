@@ -17,7 +17,7 @@ namespace redlock {
 
 namespace {
 
-/// So that a set can grow while its clients run.
+/// So that a set can grow while its clients run. Leases take no room for these slots (NodeGrants).
 std::uint32_t slots_for(std::uint32_t nodes) {
   constexpr std::uint32_t usual = 7;
   return std::clamp(nodes + 2, usual, engine::NodeSet::max_nodes);
