@@ -155,6 +155,22 @@ TEST_CASE("releases that a node refuses are asked again a part at a time, too") 
   CHECK(repeated == 1'000);
 }
 
+TEST_CASE("a release that is refused is asked again when those are done that wait, and once") {
+  Rig rig(3);
+  owe(rig, 1'000, broken);
+  rig.node_up(2);
+  const std::size_t refused = rig.releases(2);
+  for (std::size_t i = 0; i < 2 * refused; ++i) {  // in a shared call, then alone
+    rig.answer(2, Unavailable{Cause::server_error, Delivery::refused, "ERR"});
+  }
+  rig.advance(2s);
+  std::size_t others = 0;
+  for (; rig.asked(2); ++others) rig.answer(2, NotHeld{});
+  CHECK(others == 1'000 - refused);
+  rig.advance(500ms);
+  CHECK(rig.releases(2) == refused);
+}
+
 TEST_CASE("a release that is under way is not repeated, nor one that was confirmed") {
   LeaseRig rig;
   rig.release(rig.grant);

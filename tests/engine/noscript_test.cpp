@@ -28,6 +28,18 @@ TEST_CASE("an acquire whose script is unknown is sent in full while somebody wan
   CHECK_FALSE(rig.asked(3));  // it has nothing, so nothing is owed
 }
 
+TEST_CASE("an acquire that is sent again in full counts from then, and tells how long it waits") {
+  Rig rig(3);
+  const auto id = rig.acquire(Rig::waiting(60s, true));
+  rig.advance(100ms);
+  rig.answer({0, 1}, NoScript{});
+  for (const NodeIndex node : {0U, 1U}) {
+    CHECK(rig.oldest<AcquireCommand>(node).place.waited == 100ms);
+    rig.answer(node, Granted{1});
+  }
+  CHECK(rig.result<AcquireSucceeded>(id).valid_until == rig.start + 100ms + 30s - 302ms);
+}
+
 TEST_CASE("a hold or a heal whose script is unknown is not sent again once nobody wants it") {
   enum class After { release, loss, timeout };  // of its round
   struct Case {

@@ -194,6 +194,23 @@ TEST_CASE("a renewal waits for room only until it is urgent") {
   CHECK(rig.asked_count(0) == 3'000);
 }
 
+TEST_CASE("a node that is sent no more is asked all the same for what it confirmed long ago") {
+  Rig rig(3);
+  rig.renewed_leases(3'000);
+  const auto run = [&](Duration time) {
+    for (const Instant end = rig.now + time; rig.now < end;) {
+      rig.advance(10ms);
+      for (const NodeIndex node : {0U, 1U}) {
+        while (rig.asked(node)) rig.answer(node, Held{7});
+      }
+    }
+  };
+  run(12s);
+  CHECK(rig.asked_count(2) < 2'000);
+  run(10s);
+  CHECK(rig.asked_count(2) == 3'000);
+}
+
 TEST_CASE("a lease that is given back while it waits for room is not renewed") {
   SlowNodes rig(0);
   const auto grants = rig.renewed_leases(3'000, 6s);

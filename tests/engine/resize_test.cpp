@@ -154,6 +154,18 @@ TEST_CASE("a member that leaves is asked no more, and its slot is free for anoth
   CHECK(rig.moves == Moves{{3, "elsewhere"}});
 }
 
+TEST_CASE("an attempt gives nothing back to a member that left while it asked") {
+  Resized rig(four);
+  const auto request = rig.acquire();
+  rig.answer(0, Granted{8});
+  rig.take(3);
+  for (NodeIndex node = 0; node < 3; ++node) rig.tell(node, three);
+  rig.cancel(request);
+  CHECK(rig.oldest_is<ReleaseCommand>(0));
+  CHECK_FALSE(rig.asked(3));
+  CHECK(rig.engine.releases_under_way() == 3);
+}
+
 TEST_CASE("votes that can make no quorum as a member leaves are given back without a timeout") {
   std::vector<Member> members = four;
   members.push_back({"4", "4"});

@@ -157,6 +157,10 @@ TEST_CASE("an attempt that has the vote of a replaced node goes on with the othe
   Change rig;
   const RequestId request = rig.acquire();
   rig.answer(2, Granted{8});
+  SUBCASE("which names former members") {}
+  SUBCASE("which has lost its marker since") {
+    rig.see(2, wiped);
+  }
   rig.tell(0);
   rig.tell(1);  // the vote of node 2 is worth nothing
   rig.answer(0, Granted{8});

@@ -87,6 +87,8 @@ TEST_CASE("settling has a node timeout of its own, and releases every node when 
   REQUIRE(rig.oldest_is<HoldCommand>(1));
   CHECK(rig.ends_after(250ms, id));
   CHECK(rig.failure(id) == Errc::no_quorum);
+  CHECK(rig.ballot(id, 0).vote == Vote::granted);
+  CHECK(rig.ballot(id, 1).cause == Cause::timed_out);
   CHECK(rig.all_have_releases(1));
 }
 

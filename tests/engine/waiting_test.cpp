@@ -477,6 +477,32 @@ TEST_CASE("calls of which none can succeed pause, and are in no line meanwhile")
   }
 }
 
+TEST_CASE("of the calls whose pauses are over the one that failed first comes next") {
+  Crowd rig;
+  const auto acquire = [&](std::chrono::milliseconds lease) {
+    auto what = short_lease();
+    what.lease = lease;
+    rig.acquire(what);
+  };
+  const auto fails_after = [&](Duration time) {
+    rig.pause_of(0);
+    REQUIRE(rig.oldest_is<AcquireCommand>(0));
+    const auto lease = rig.oldest<AcquireCommand>(0).lease;
+    rig.advance(time);
+    rig.answer_acquires(Granted{7});
+    rig.answer_acquires({});
+    return lease;
+  };
+  acquire(10ms);
+  CHECK(fails_after(10ms) == 10ms);
+  CHECK(fails_after(10ms) == 10ms);  // its next pause is longer than the first ones of the others
+  acquire(11ms);
+  CHECK(fails_after(10ms) == 11ms);
+  acquire(12ms);
+  CHECK(fails_after(240ms) == 12ms);
+  CHECK(fails_after(10ms) == 10ms);
+}
+
 TEST_CASE("a call that came too late is behind all clients' calls that waited when it failed") {
   Crowd rig;
   rig.acquire(short_lease());
@@ -1024,6 +1050,14 @@ TEST_CASE("a call that waits in the lines asks behind its client's release if it
     CHECK(rig.asked_count(0) == 2);
   }
   SUBCASE("not otherwise") {
+    rig.release(rig.grant_of(rig.id));
+    CHECK(rig.asked_count(0) == 1);
+  }
+  SUBCASE("nor once another waiter has its turn before it") {
+    for (const NodeIndex node : {1U, 2U, 3U}) rig.wake(node, second, 20ms);
+    rig.advance(25ms);
+    rig.refuse(all, 30s, 0);
+    for (const NodeIndex node : {1U, 2U, 3U}) rig.wake(node, second, 20ms);
     rig.release(rig.grant_of(rig.id));
     CHECK(rig.asked_count(0) == 1);
   }

@@ -153,10 +153,11 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     rule(judged_, !grant.belief.owes_an_answer(send.node),
          "a node is asked again when it has answered", what);
     if (in_line) asks_in_line(*acquire.name, request->second, acquire.place.line);
-    // A call that waits asks a node several times, each after the reply to the one before.
-    const bool again = in_line && (send.form == engine::Form::source ||
-                                   send.tag.sent == local(world, grant.client));
-    rule(judged_, send.tag.sent == grant.started || again, "time counts from the first send", what);
+    // A call that waits asks a node several times, each after the reply to the one before. So does
+    // one that sends a node the script.
+    const bool again = (in_line || send.form == engine::Form::source) &&
+                       send.tag.sent == local(world, grant.client);
+    rule(judged_, send.tag.sent == grant.started || again, "time counts from the send", what);
     grant.started = std::max(grant.started, send.tag.sent);
     grant.in_line = in_line;
     // Seventy years before the end of floors.

@@ -32,7 +32,8 @@ Duration Network::delay(StreamId id) {
   const Plan& plan = scene_.plan;
   Random& random = scene_.random;
   const Stream& stream = streams_[id];
-  Duration delay = plan.delay_min + plan.distance_of(stream.client) + servers_->slow(stream.node);
+  Duration delay =
+      plan.delay_min + plan.distance_of(stream.client, stream.node) + servers_->slow(stream.node);
   // Little jitter is common, much of it rare.
   const Duration jitter = plan.delay_jitter / (1 + random.below(64));
   delay += jitter / (1 + random.below(8));

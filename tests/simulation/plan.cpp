@@ -127,7 +127,7 @@ void choose_wakes(Plan& plan) {
 }
 
 /// Round trips from a tenth of a millisecond to a fifth of a second; often one client is farther
-/// away.
+/// away, or the nodes are at different distances.
 void choose_distances(Plan& plan, Random& random) {
   plan.delay_min = microseconds(20) + random.up_to(microseconds(200));
   plan.delay_jitter = random.pick({microseconds(100), microseconds(500), microseconds(1'500)});
@@ -135,7 +135,12 @@ void choose_distances(Plan& plan, Random& random) {
   plan.delay_min = random.pick({milliseconds(1), milliseconds(5), milliseconds(20)});
   plan.delay_jitter = plan.delay_min / random.pick({2, 10});
   plan.distances.assign(plan.clients, Duration::zero());
-  if (random.chance(600)) plan.distances[0] = plan.delay_min * random.pick({1, 4});
+  const Duration farther = plan.delay_min * random.pick({1, 4});
+  if (random.chance(500)) {
+    plan.distances[0] = farther;
+  } else if (random.chance(600) && plan.engine.nodes > 1) {
+    plan.apart = farther / (plan.engine.nodes - 1);
+  }
   const auto trip = std::chrono::ceil<milliseconds>(2 * plan.longest_way());
   plan.engine.node_timeout = std::max<Duration>(plan.engine.node_timeout, trip * 3);
   plan.engine.retry_min = plan.engine.node_timeout / 5;
@@ -490,7 +495,8 @@ std::string Plan::in_words() const {
   if (lie != Lie::none) text += " a node that lies,";
   if (false_run_id) text += " a false run id,";
   if (!distances.empty())
-    text += fmt::format(" one client {} us farther,", distances[0].count() / 1000);
+    text += fmt::format(" one client {} us farther, nodes {} us apart,",
+                        distances[0].count() / 1000, apart.count() / 1000);
   if (absurd_clock) text += " an absurd clock,";
   if (cloned) text += " clones,";
   if (older_states) text += " older states,";

@@ -66,6 +66,7 @@ struct Plan {
   Duration delay_min{};                    ///< of every message
   Duration delay_jitter{};                 ///< on top, most often little of it
   std::vector<Duration> distances = {};    ///< on top for each client; empty: all are near
+  Duration apart{};                        ///< on top for each node but the first, added up
   bool careless = false;                   ///< the first client runs without quarantine
   bool other_sets = false;                 ///< addresses may come to lead to nodes of other sets
   bool flushed_twice = false;              ///< nodes, soon after they had their markers again
@@ -110,13 +111,14 @@ struct Plan {
   }
   /// What a slow message takes longer than others, at most.
   [[nodiscard]] Duration slowest() const { return engine.node_timeout * 3 / 2; }
-  [[nodiscard]] Duration distance_of(std::uint32_t client) const {
-    return distances.empty() ? Duration::zero() : distances[client];
+  [[nodiscard]] Duration distance_of(std::uint32_t client, std::uint32_t node) const {
+    return apart * node + (distances.empty() ? Duration::zero() : distances[client]);
   }
   /// What a message takes that is not slow, at most.
   [[nodiscard]] Duration longest_way() const {
     const auto farthest = std::ranges::max_element(distances);
-    return delay_min + delay_jitter + (farthest == distances.end() ? Duration::zero() : *farthest);
+    return delay_min + delay_jitter + apart * (engine.nodes - 1) +
+           (farthest == distances.end() ? Duration::zero() : *farthest);
   }
   [[nodiscard]] bool denies(Denied what) const {
     return denied.test(static_cast<std::size_t>(what));

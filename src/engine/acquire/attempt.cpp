@@ -108,9 +108,8 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
     on_shared_owner(node);
   } else if (std::holds_alternative<NoScript>(reply)) {
     if (rules::may_repeat_acquire(phase_ == Phase::failing)) {
-      // With the first send's time: time counts from there.
-      per_node_[node].asked = tag.sent;
-      return send_acquire(tag.sent, node, Form::source, out);
+      per_node_[node].asked = tag.sent;  // the node timeout counts from there
+      return send_acquire(now, node, Form::source, out);
     }
     // Its release is written already: an acquire behind it would stay for a whole lease.
     withdraw(node);
