@@ -164,6 +164,19 @@ TEST_CASE("a window is halved by attempts that take long, once for all that bega
   CHECK(admission.window() == 16);
 }
 
+TEST_CASE("the time for which a call waited for others narrows no window") {
+  Rig rig = narrow(64);
+  rig.wakes(3);
+  const auto id = rig.acquire(Rig::waiting(60s, true));
+  rig.answer({0, 1, 2}, Refused{.expires_in = 30s, .foreign_type = false, .place = 0});
+  rig.advance(900ms);
+  rig.wake(0, id);
+  rig.answer({0, 1, 2}, Granted{7});
+  REQUIRE(rig.ended_with<AcquireSucceeded>(id));
+  acquire_many(rig, 100);
+  CHECK(rig.asked_count(0) == 64);
+}
+
 TEST_CASE("a window grows while attempts are quick and others wait, up to a bound") {
   Admission admission(128, 250ms);
   for (int i = 0; i < 800; ++i) admission.ended(start + 2ms, start, true);

@@ -1130,6 +1130,24 @@ TEST_CASE("two nodes tell the second waiter, each as often as the others") {
   CHECK(told == std::array{14, 14, 14, 14, 14});
 }
 
+TEST_CASE("two of the nodes that have the lock tell the second waiter") {
+  Crowd rig;
+  for (int cycle = 0; cycle < 8; ++cycle) {
+    const auto id = rig.acquire(in_order(60s));
+    rig.answer(0, down);
+    rig.answer({1, 2, 3, 4}, Granted{7});
+    rig.release(rig.grant_of(id));
+    CHECK(rig.left(0, id));
+    CHECK_FALSE(rig.asked(0));
+    int told = 0;
+    for (const NodeIndex node : {1U, 2U, 3U, 4U}) {
+      told += rig.oldest<ReleaseCommand>(node).first_only ? 0 : 1;
+      rig.answer(node, ReleasedHere{});
+    }
+    CHECK(told == 2);
+  }
+}
+
 TEST_CASE("a call that does not wait overtakes nobody, and is in no line") {
   Crowd rig;
   const auto id = rig.acquire(in_order(0s));

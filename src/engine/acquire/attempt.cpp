@@ -130,9 +130,8 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
 /// Another process has drawn this owner (a machine that was cloned, a snapshot that was restored),
 /// or the node says so wrongly: its vote is lost, and no other.
 void Attempt::on_shared_owner(NodeIndex node) {
+  assert(per_node_[node].granted == 0);  // what has granted is not asked again
   nodes_.share(node);
-  per_node_[node].granted = 0;
-  settled_.erase(node);
   spent_.insert(node);
   const Unavailable why = shared_owner();
   lose_vote(node, why);
