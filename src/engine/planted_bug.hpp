@@ -51,6 +51,7 @@ enum class Bug : std::uint8_t {
   round_trip_ignored,
   own_clock_never_blamed,
   moved_clock_keeps_its_votes,
+  clock_note_overlooked,
   renewed_after_release,
   rounds_mixed,
   failed_entry_counts,

@@ -81,6 +81,11 @@ namespace redlock::engine::rules {
   return truechimers + undecided >= quorum && falsetickers < truechimers;
 }
 
+/// A client that starts has no earlier readings: it believes the note of another one.
+[[nodiscard]] inline bool clock_notes_count() {
+  return !planted(Bug::clock_note_overlooked);
+}
+
 /// Whether it was certainly the node's clock: a quorum of the others kept time with ours. Only then
 /// are clients that start later told, so that one client with a bad clock costs no node its votes.
 [[nodiscard]] inline bool certainly_its_clock(std::uint32_t falsetickers, std::uint32_t quorum) {

@@ -142,7 +142,11 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
     scene_.invariants.answered(scene_.now, life, node, tag, reply);
   }
   void on_marker_seen(NodeIndex place) override {
-    scene_.invariants.marker_shown(scene_.now, life, servers[place]);
+    const NodeIndex node = servers[place];
+    scene_.invariants.marker_shown(scene_.now, life, node);
+    if (!links[node].stream) return;
+    const auto noted = all_.servers_.take_note_told(*links[node].stream);
+    if (noted) scene_.invariants.clock_note_shown(local(), life, node, *noted);
   }
   void on_clock_read(NodeIndex place, Duration uncertainty) override {
     const NodeIndex node = servers[place];

@@ -131,12 +131,16 @@ void Invariants::sent(Instant world, ClientId client, const engine::Send& send) 
   }
   grant->belief.sent(send.node, send.tag);
   const bool asks = send.tag.kind == Kind::acquire || send.tag.kind == Kind::heal;
+  const auto what = [&] { return fmt::format("client {}: {}", client, wire::in_words(send)); };
   // What is asked again after NOSCRIPT was asked before.
   rule(judged_,
        !asks || send.form == engine::Form::source ||
            local(world, client) >= clients_[client].clocks[send.node].blamed_until,
-       "a node whose clock moved is not asked for a lock",
-       [&] { return fmt::format("client {}: {}", client, wire::in_words(send)); });
+       "a node whose clock moved is not asked for a lock", what);
+  if (asks && send.form != engine::Form::source &&
+      local(world, client) < clients_[client].clocks[send.node].noted_until) {
+    throw Violation{"a client that starts asks no node whose clock others saw move", what()};
+  }
 }
 
 void Invariants::check_send(Instant world, Grant& grant, const engine::Send& send) {
@@ -317,8 +321,9 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
   const Instant now = local(world, client);
   require(success.valid_until - now > request.min_validity,
           "no success with too little validity left", what);
-  rule(judged_, success.valid_until <= grant->belief.valid_until(),
-       "validity is what a quorum confirmed", what);
+  // What nodes said later in this turn the client did not know yet; it is told of that behind this.
+  const Instant confirmed = std::max(grant->confirmed_in_turn, grant->belief.valid_until());
+  rule(judged_, success.valid_until <= confirmed, "validity is what a quorum confirmed", what);
   if (!grant->taken_up) {
     const Instant bound = grant->belief.trusted_until(grant->started, request.lease);
     rule(judged_, success.valid_until <= bound, "validity counts from the first send", what);

@@ -167,6 +167,11 @@ void NodeServer::run_data(Asked& asked, const CommandRow& row) {
   CommandCall call{asked.words, data_.keys, now_us_, !is_replica(), *this, asked.reply};
   row.run(call);
   if (tells_time) host_.on_time_told(asked.stream);
+  if (row.name != "PTTL") return;  // clients ask it of nothing but the note
+  const std::int64_t now_ms = now_us_ / 1'000;
+  const Keyspace::Entry* const note = data_.keys.find(asked.words[1], now_ms);
+  const std::int64_t lasts = note == nullptr ? 0 : note->ends_ms.value_or(now_ms) - now_ms;
+  host_.on_note_told(asked.stream, std::chrono::milliseconds(lasts));
 }
 
 void NodeServer::run_client(Asked& asked) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <bitset>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -74,6 +75,8 @@ class NodeServerHost {
   }
   /// It has replied to TIME.
   virtual void on_time_told(StreamId /*stream*/) {}
+  /// And to PTTL of the note about its clock, which lasts so long; not at all if there is none.
+  virtual void on_note_told(StreamId /*stream*/, std::chrono::milliseconds /*lasts*/) {}
   /// A client had it close this connection. It sends nothing any more.
   virtual void on_killed(StreamId /*stream*/) {}
   /// The request is none that a server can run, or its script is broken. The reply is an error.

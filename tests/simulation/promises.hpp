@@ -60,6 +60,7 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a loss is told to the holder of the lease", Promise::knowledge},
     {"clocks within the bound are not blamed", Promise::knowledge},
     {"it is found out which clock moved", Promise::knowledge},
+    {"a client that starts asks no node whose clock others saw move", Promise::exclusion},
     {"an ended grant leaves nothing behind", Promise::tidiness},
     {"a key lasts one lease from the last message at most", Promise::tidiness},
     {"with its last level a lease is given back", Promise::tidiness},

@@ -3,10 +3,13 @@
 // comes back, with or without what it had.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "simulation/network.hpp"
@@ -76,6 +79,12 @@ class Servers final : NodeServerHost {
   };
   /// Of a stream: the oldest that was not taken.
   [[nodiscard]] TimeTold take_time_told(StreamId stream);
+  /// For how long a server said that its clock is not to be trusted, if it was asked since the last
+  /// call of this.
+  [[nodiscard]] std::optional<Duration> take_note_told(StreamId stream) {
+    const auto told = notes_told_.extract(stream);
+    return told ? std::optional<Duration>(told.mapped()) : std::nullopt;
+  }
 
   // For the network.
   enum class Process : std::uint8_t { runs, hangs, is_gone, is_out_of_reach };
@@ -108,6 +117,9 @@ class Servers final : NodeServerHost {
                            std::string_view text) override;
   void on_marked(StreamId stream) override;
   void on_time_told(StreamId stream) override;
+  void on_note_told(StreamId stream, std::chrono::milliseconds lasts) override {
+    notes_told_[stream] = lasts;
+  }
   void on_killed(StreamId stream) override { network_.close_at_node(stream); }
   void on_misread(StreamId stream, std::string_view why) override;
   [[nodiscard]] std::string new_run_id(NodeIndex node);
@@ -117,6 +129,7 @@ class Servers final : NodeServerHost {
   std::vector<State> states_;
   std::deque<NodeServer> servers_;
   std::vector<std::deque<TimeTold>> times_told_;  // by stream
+  std::unordered_map<StreamId, std::chrono::milliseconds> notes_told_;
   std::uint64_t last_run_ = 0;
   struct Wake {
     std::string channel;

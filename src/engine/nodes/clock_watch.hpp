@@ -18,6 +18,7 @@
 #include "engine/config.hpp"
 #include "engine/messages.hpp"
 #include "engine/nodes/set_membership.hpp"
+#include "engine/rules.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -51,7 +52,7 @@ class ClockWatch {
   /// Another client left a note that says for how long the node's clock is not to be trusted; zero:
   /// there is none. A note that lasts longer than any client's was moved with the clock.
   void on_note(Instant now, NodeIndex node, Duration lasts) {
-    nodes_[node].noted_until = now + std::min(lasts, window_);
+    if (rules::clock_notes_count()) nodes_[node].noted_until = now + std::min(lasts, window_);
   }
 
   /// The node is another server by now.
