@@ -155,7 +155,7 @@ TEST_CASE("releases that a node refuses are asked again a part at a time, too") 
   CHECK(repeated == 1'000);
 }
 
-TEST_CASE("a release that is refused is asked again when those are done that wait, and once") {
+TEST_CASE("a release that is refused is asked again once, behind those that wait") {
   Rig rig(3);
   owe(rig, 1'000, broken);
   rig.node_up(2);

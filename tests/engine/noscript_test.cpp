@@ -28,6 +28,17 @@ TEST_CASE("an acquire whose script is unknown is sent in full while somebody wan
   CHECK_FALSE(rig.asked(3));  // it has nothing, so nothing is owed
 }
 
+TEST_CASE("an acquire that is sent again in full is waited for no longer") {
+  Rig rig(3);
+  const auto id = rig.acquire();
+  for (int again = 0; again < 2; ++again) {
+    rig.advance(100ms);
+    rig.answer({0, 1, 2}, NoScript{});
+  }
+  CHECK(rig.ends_after(50ms, id));
+  CHECK(rig.failure(id) == Errc::no_quorum);
+}
+
 TEST_CASE("an acquire that is sent again in full counts from then, and tells how long it waits") {
   Rig rig(3);
   const auto id = rig.acquire(Rig::waiting(60s, true));

@@ -156,7 +156,7 @@ TEST_CASE("one node that names later members takes no vote but its own") {
 TEST_CASE("an attempt that has the vote of a replaced node goes on with the others") {
   Change rig;
   const RequestId request = rig.acquire();
-  rig.answer(2, Granted{9});  // which need not be settled
+  rig.answer(2, Granted{9});  // a larger token, which the others need not settle
   SUBCASE("which names former members") {}
   SUBCASE("which has lost its marker since") {
     rig.see(2, wiped);

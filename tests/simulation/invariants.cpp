@@ -133,14 +133,13 @@ void Invariants::sent(Instant world, ClientId client, const engine::Send& send) 
   const bool asks = send.tag.kind == Kind::acquire || send.tag.kind == Kind::heal;
   const auto what = [&] { return fmt::format("client {}: {}", client, wire::in_words(send)); };
   // What is asked again after NOSCRIPT was asked before.
-  rule(judged_,
-       !asks || send.form == engine::Form::source ||
-           local(world, client) >= clients_[client].clocks[send.node].blamed_until,
+  const bool asks_anew = asks && send.form != engine::Form::source;
+  const Clock& clock = clients_[client].clocks[send.node];
+  const Instant now = local(world, client);
+  rule(judged_, !asks_anew || now >= clock.blamed_until,
        "a node whose clock moved is not asked for a lock", what);
-  if (asks && send.form != engine::Form::source &&
-      local(world, client) < clients_[client].clocks[send.node].noted_until) {
-    throw Violation{"a client that starts asks no node whose clock others saw move", what()};
-  }
+  require(!asks_anew || now >= clock.noted_until,
+          "a client that starts asks no node whose clock others saw move", what);
 }
 
 void Invariants::check_send(Instant world, Grant& grant, const engine::Send& send) {
@@ -326,7 +325,7 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
   rule(judged_, success.valid_until <= confirmed, "validity is what a quorum confirmed", what);
   if (!grant->taken_up) {
     const Instant bound = grant->belief.trusted_until(grant->started, request.lease);
-    rule(judged_, success.valid_until <= bound, "validity counts from the first send", what);
+    rule(judged_, success.valid_until <= bound, "validity counts from the send", what);
     rule(judged_, grant->belief.settled(success.token),
          "a token is returned once a quorum settled it", what);
     ++counts_.granted;

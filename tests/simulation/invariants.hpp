@@ -148,7 +148,7 @@ class Invariants {
   void marker_shown(Instant world, ClientId client, std::uint32_t node) {
     clients_[client].marker_seen[node] = world;
   }
-  /// Another client says on the node that its clock moved, and is not to be trusted for so long.
+  /// A note on the node says for how long its clock is not to be trusted.
   void clock_note_shown(Instant now, ClientId client, std::uint32_t node, Duration lasts) {
     clients_[client].clocks[node].noted_until = now + std::min(lasts, max_lease_);
   }
@@ -268,7 +268,7 @@ class Invariants {
     std::vector<Move> moves;        // of the last max_lease
     Instant blamed_until = Instant::min();
     Duration blamed_for{};
-    Instant noted_until = Instant::min();  // by another client
+    Instant noted_until = Instant::min();  // by a client
     std::uint64_t read = 0;  // the place of the latest reading among all that was received
     bool must_be_noticed = false;
   };

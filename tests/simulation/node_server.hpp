@@ -75,7 +75,7 @@ class NodeServerHost {
   }
   /// It has replied to TIME.
   virtual void on_time_told(StreamId /*stream*/) {}
-  /// And to PTTL of the note about its clock, which lasts so long; not at all if there is none.
+  /// And to PTTL of the note about its clock, which lasts so long (zero: there is none).
   virtual void on_note_told(StreamId /*stream*/, std::chrono::milliseconds /*lasts*/) {}
   /// A client had it close this connection. It sends nothing any more.
   virtual void on_killed(StreamId /*stream*/) {}

@@ -78,10 +78,14 @@ void Attempt::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply&
   assert(!ended());
   if (tag.kind == Tag::Kind::settle) nodes_.hold_answered(node, reply, false);
   if (tag.kind == Tag::Kind::acquire) {
-    per_node_[node].asked = never;
+    const Instant asked = std::exchange(per_node_[node].asked, never);
     silent_.erase(node);
     if (unreached(reply)) silent_.insert(node);
-    on_acquire_reply(now, node, tag, reply, out);
+    if (std::holds_alternative<NoScript>(reply)) {
+      on_no_script(now, node, asked, out);
+    } else {
+      on_acquire_reply(now, node, tag, reply, out);
+    }
   } else {
     assert(tag.kind == Tag::Kind::settle);
     on_settle_reply(now, node, reply, out);
@@ -106,14 +110,6 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
     forced_out(node);
   } else if (std::holds_alternative<AlreadyOurs>(reply)) {
     on_shared_owner(node);
-  } else if (std::holds_alternative<NoScript>(reply)) {
-    if (rules::may_repeat_acquire(phase_ == Phase::failing)) {
-      per_node_[node].asked = tag.sent;  // the node timeout counts from there
-      return send_acquire(now, node, Form::source, out);
-    }
-    // Its release is written already: an acquire behind it would stay for a whole lease.
-    withdraw(node);
-    lose_vote(node, Vote::unavailable, Cause::server_error, "the script was not loaded");
   } else if (const auto* unavailable = std::get_if<Unavailable>(&reply)) {
     if (unavailable->delivery != Delivery::unknown) {
       withdraw(node);
@@ -125,6 +121,18 @@ void Attempt::on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, cons
     spent_.insert(node);
     lose_vote(node, Vote::unavailable, Cause::protocol_error, answered_otherwise);
   }
+}
+
+/// The node did nothing with the question, which is sent once more: what it grants counts from
+/// then, but it has been asked since before.
+void Attempt::on_no_script(Instant now, NodeIndex node, Instant asked, Outbox& out) {
+  if (rules::may_repeat_acquire(phase_ == Phase::failing)) {
+    per_node_[node].asked = asked;
+    return send_acquire(now, node, Form::source, out);
+  }
+  // Its release is written already: an acquire behind it would stay for a whole lease.
+  withdraw(node);
+  lose_vote(node, Vote::unavailable, Cause::server_error, "the script was not loaded");
 }
 
 /// Another process has drawn this owner (a machine that was cloned, a snapshot that was restored),

@@ -115,7 +115,7 @@ class Attempt {
  private:
   struct Node {
     Token granted = 0;      // to this owner; 0 if none is known
-    Instant asked = never;  // when it was sent the question under way; never: none is
+    Instant asked = never;  // since when an answer of it is awaited; never: none is
   };
 
   bool ask(Instant now, NodeIndex node, Outbox& out);
@@ -123,6 +123,7 @@ class Attempt {
   void send_settle(Instant now, NodeIndex node, Form form, Outbox& out);
   void on_acquire_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
                         Outbox& out);
+  void on_no_script(Instant now, NodeIndex node, Instant asked, Outbox& out);
   void on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out);
   void on_settle_reply(Instant now, NodeIndex node, const Reply& reply, Outbox& out);
   void forced_out(NodeIndex node);
