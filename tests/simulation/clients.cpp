@@ -572,7 +572,8 @@ void Clients::must_be_connected() const {
   // A node that faults keep from taking part in the check of run ids gives way for a while.
   const bool gives_way = plan.false_run_id && !plan.is_calm();
   const bool some_are_refused = plan.other_settings || plan.other_sets || gives_way;
-  if (some_are_refused) return;
+  const bool changes = plan.spares > 0;
+  if (some_are_refused || (changes && !replacements_.are_shown())) return;
   for (ClientIndex client = 0; client < count(); ++client) {
     if (!is_alive(client)) continue;
     for (const NodeIndex node : at(client).counted()) {
@@ -590,7 +591,9 @@ void Clients::must_be_connected() const {
 void Clients::must_know_the_members() const {
   // One that asks for nothing reads the markers with each probe.
   const bool in_time = scene_.plan.between_probes <= milliseconds(1'000);
-  if (scene_.plan.spares == 0 || !in_time || !handshakes_end_in_time(scene_.plan)) return;
+  // Where some have lost their markers one may have nobody who shows it what the others know.
+  const bool changes = scene_.plan.spares > 0 && !scene_.plan.members_forget;
+  if (!changes || !in_time || !handshakes_end_in_time(scene_.plan)) return;
   for (ClientIndex client = 0; client < count(); ++client) {
     if (!is_alive(client)) continue;
     const std::vector<NodeIndex> counted = at(client).counted();

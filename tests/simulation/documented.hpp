@@ -19,6 +19,11 @@ using engine::Duration;
   return Duration(static_cast<Duration::rep>(drift)) + std::chrono::milliseconds(2);
 }
 
+/// docs/safety.md, A4: for how long a node that may have forgotten does not vote.
+[[nodiscard]] inline Duration quarantine(Duration max_lease, double drift_factor) {
+  return max_lease + drift_allowance(max_lease, drift_factor) + std::chrono::seconds(1);
+}
+
 /// docs/safety.md, "Tokens": no floor is above 2^52.
 inline constexpr engine::Token highest_floor = engine::Token{1} << 52U;
 
@@ -39,6 +44,8 @@ inline constexpr std::chrono::milliseconds waiter_forgotten_within{2'500};
   return std::max<std::int64_t>(waiter_forgotten_within.count() / 10,
                                 3 * std::min<std::int64_t>(turn, longest_turn.count()));
 }
+/// So few before a waiter that asks are not looked at; of more two are.
+inline constexpr std::int64_t not_looked_at = 8;
 /// The dead waiters that one call passes over.
 inline constexpr std::size_t passed_over = 64;
 

@@ -155,7 +155,9 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     require(!in_line || request != by_name.end(), "a client that left enters no line", what);
     rule(judged_, !grant.belief.owes_an_answer(send.node),
          "a node is asked again when it has answered", what);
-    if (in_line) asks_in_line(*acquire.name, request->second, acquire.place.line);
+    if (in_line) {
+      asks_in_line(local(world, grant.client), *acquire.name, request->second, acquire.place);
+    }
     // A call that waits asks a node several times, each after the reply to the one before. So does
     // one that sends a node the script.
     const bool again = (in_line || send.form == engine::Form::source) &&
@@ -163,10 +165,12 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
     rule(judged_, send.tag.sent == grant.started || again, "time counts from the send", what);
     grant.started = std::max(grant.started, send.tag.sent);
     grant.in_line = in_line;
-    // Seventy years before the end of floors.
+    // Seventy years before the end of floors. Not where a quorum of fences have come as far.
     constexpr engine::Token year_2040 = 2'209'000'000'000'000;
-    require(std::get<engine::AcquireCommand>(send.command).floor < year_2040,
-            "one absurd clock lifts no floor", what);
+    const bool fences_are_far = damaged_.size() > members_ / 2;
+    require(
+        acquire.floor < year_2040 || (fences_are_far && acquire.floor <= documented::highest_floor),
+        "one absurd clock lifts no floor", what);
   }
   grant.settles |= send.tag.kind == Kind::settle;
   rule(judged_, !grant.belief.released(send.node) || send.tag.kind == Kind::release,
@@ -225,6 +229,10 @@ void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
   Grant* const grant = find(client, tag.grant);
   if (grant == nullptr) return;
   if (tag.kind == Kind::acquire) waiter_asked(*grant, reply);
+  if (grant->state == State::live && grant->forced_out == 0 &&
+      std::holds_alternative<engine::ForcedOut>(reply)) {
+    grant->forced_out = received_ + 1;
+  }
   const bool trusted = local(world, client) >= clients_[client].clocks[node].blamed_until;
   const auto* why = std::get_if<engine::Unavailable>(&reply);
   if (why != nullptr && why->cause == Cause::marker_missing) marker_shown(world, client, node);
@@ -460,7 +468,8 @@ void Invariants::told_decision(Instant world, ClientId id, const engine::Attempt
   }
   if (decision.failure == Errc::no_quorum) check_no_quorum(world, id, grant, decision);
   if (decision.failure && decision.failure != Errc::contended) {
-    gives_way(world, *decision.name, request->second);
+    const bool too_late = decision.failure == Errc::too_late;
+    gives_way(world, *decision.name, request->second, too_late);
   }
   const auto latest = client.attempts.find(request->second);
   const bool is_latest = latest != client.attempts.end() && latest->second == attempt;
@@ -485,7 +494,8 @@ void Invariants::check_no_quorum(Instant world, ClientId client, const Grant& gr
     const engine::Ballot& ballot = decision.ballots[node];
     const WellSince since = well_since_(client, node);
     const bool well = since && *since < began;
-    const bool by_engine = ballot.cause == Cause::none || ballot.cause == Cause::clock_moved;
+    const bool by_engine = ballot.cause == Cause::none || ballot.cause == Cause::clock_moved ||
+                           (judged_.all_fit && ballot.cause == Cause::incompatible);
     // A call that waits may have judged that fence when other nodes had refused.
     const bool fence = ballot.cause == Cause::server_error && grant.belief.counts(node);
     by_fence += fence && !grant.in_line ? 1 : 0;
@@ -547,6 +557,10 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
                        clients_[client].resumed > grant->granted;
   require(loss.reason != LossReason::nodes_unavailable || grant->held || excused,
           "a lease is not lost before a renewal was asked for", what);
+  // In the turn of that answer it may have been lost before.
+  const bool by_force = grant->forced_out != 0 && grant->forced_out < clients_[client].next_heard;
+  require(loss.reason != LossReason::taken || !by_force, "who was forced out is told so", what);
+  check_needless_loss(world, *grant, loss.reason);
   ++counts_.lost;
   grant->state = State::lost;
   std::erase(clients_[client].live, grant);
@@ -555,6 +569,24 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
     grant->valid_until = Instant::min();
     end_claim(*grant);
   }
+}
+
+/// Where a quorum has long been well, and the lease was renewed at least once or could have been.
+void Invariants::check_needless_loss(Instant world, const Grant& grant, LossReason reason) const {
+  if (judged_.lasting_lease == Duration::zero() || !well_since_ || grant.given_up) return;
+  const Duration lease = grant.acquired;
+  const Instant since = world - lease;
+  const bool renewed = grant.renewed_until >= local(world, grant.client);
+  const bool by_nodes = reason == LossReason::taken || reason == LossReason::nodes_unavailable;
+  const bool undisturbed = clients_[grant.client].resumed < since && grant.granted < since;
+  if (!renewed || !by_nodes || !undisturbed || lease < judged_.lasting_lease) return;
+  std::uint32_t well = 0;
+  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
+    const WellSince well_since = well_since_(grant.client, node);
+    well += well_since && *well_since < since ? 1 : 0;
+  }
+  require(well <= members_ / 2, "a lease that a quorum can renew is not lost",
+          [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); });
 }
 
 /// At the end of the turn: replies that came behind the one that decided are dealt with by then.

@@ -45,6 +45,8 @@ struct Judged {
   bool rules = true;         ///< not only what is promised but also how it is kept
   bool clones = false;       ///< two processes may draw the same owner
   bool first_counts = true;  ///< otherwise no quorum has the first node
+  Duration lasting_lease{};  ///< one so long is not lost without need; zero: not judged
+  bool all_fit = false;      ///< every node is fit for every client
 };
 
 /// How calls that wait in order are judged; a member that is zero is not judged.
@@ -57,6 +59,7 @@ struct JudgedWaiting {
   Duration grant_takes{};             ///< of its validity, when the call has its turn
   double drift_factor = 0;            ///< the largest of a client
   Duration passed_on_within{};        ///< one that its holder gives back
+  Duration pauses_at_most{};          ///< a client whose first call failed for a reason of its own
   Duration leaves_within{};           ///< a client that waits no more, the lines that it can reach
   double asks_per_grant = 0;          ///< of each node, beside the first of each call
   bool lines_end = false;             ///< nobody is in a line long after everybody has left
@@ -131,6 +134,9 @@ class Invariants {
   static constexpr engine::Token damaged_fence = documented::highest_floor - 1;
   /// The node's fences are damaged, or that far, from now on.
   void fence_damaged(std::uint32_t node) { damaged_.insert(node); }
+
+  /// A quorum is told who the members are.
+  void members_made(Instant world, std::uint64_t epoch) { members_made_[epoch] = world; }
 
   // What passes between clients and nodes.
   void executed(Instant world, std::uint32_t node, const ScriptRun& run);
@@ -245,11 +251,12 @@ class Invariants {
     bool in_line = false;   // its call waits in order
     bool settles = false;   // a quorum granted different tokens
     bool given_up = false;
-    bool shortened = false;       // by a node that took its vote back
-    bool held = false;            // nodes were asked for more of it
-    std::uint32_t count = 1;      // levels that the owner was told of and did not leave
-    std::uint32_t entering = 0;   // requests for another
-    std::uint32_t extending = 0;  // requests for a longer validity
+    bool shortened = false;        // by a node that took its vote back
+    bool held = false;             // nodes were asked for more of it
+    std::uint64_t forced_out = 0;  // the first answer that says so while it lives
+    std::uint32_t count = 1;       // levels that the owner was told of and did not leave
+    std::uint32_t entering = 0;    // requests for another
+    std::uint32_t extending = 0;   // requests for a longer validity
     Instant renewed_until = engine::never;
     Instant granted{};                  // by the world's time
     const OwnerState* by = nullptr;     // who took it, if calls of an owner share it
@@ -311,6 +318,7 @@ class Invariants {
     bool short_lease = false;  // perhaps too short for the way to the nodes
     int overtaken = 0;
     bool gave_way = false;  // it failed for a reason of its own, and goes behind its client's calls
+    Instant came_late = Instant::min();  // for the last time, by its client's clock
     std::set<std::uint32_t> known_at{};
     Instant known_since = engine::never;  // to a quorum
   };
@@ -331,6 +339,12 @@ class Invariants {
       Instant since{};
     };
     std::map<ClientId, Numbered> numbers;  // of clients' newest lines
+    struct Pause {
+      Instant since{};
+      Instant ends{};  // by then a call of the client asks
+      bool too_late = false;
+    };
+    std::map<ClientId, Pause> pauses;  // after a failure of a client's first call
     std::optional<Instant> free_since;
     std::optional<Instant> given_back;  // by who had it on a quorum; nobody has had it since
     std::uint64_t begun = 0;
@@ -342,8 +356,11 @@ class Invariants {
   void begins_to_wait(ClientId client, const Request& request);
   void wait_ends(Instant world, ClientId client, const Request& request);
   void given_back(Instant world, const Grant& grant);
-  void gives_way(Instant world, const std::string& name, engine::RequestId request);
-  void asks_in_line(const std::string& name, engine::RequestId request, std::uint64_t number);
+  void gives_way(Instant world, const std::string& name, engine::RequestId request, bool too_late);
+  void must_ask_again(Instant world, ClientId client, Line& line, bool too_late) const;
+  void check_asked_again(Instant world, const std::string& name, Line& line) const;
+  void asks_in_line(Instant now, const std::string& name, engine::RequestId request,
+                    const engine::Place& place);
   [[nodiscard]] std::optional<ClientId> client_of(const NodeData::Waiter& waiter) const;
   [[nodiscard]] bool is_placed(Instant world, std::uint32_t node, const Waiting& who,
                                const std::vector<NodeData::Waiter>& there) const;
@@ -385,6 +402,7 @@ class Invariants {
   [[nodiscard]] bool surely_theirs(const Client& client, std::uint32_t node, Duration by) const;
   [[nodiscard]] bool surely_ours(const Client& client, const Clock& moved) const;
   void told_lost(Instant world, ClientId client, const engine::LeaseLost& loss);
+  void check_needless_loss(Instant world, const Grant& grant, LossReason reason) const;
   void set_validity(Instant world, Grant& grant, Instant valid_until) const;
   [[nodiscard]] bool may_be_told_now(Instant world, const Grant& grant) const;
   void check_send(Instant world, Grant& grant, const engine::Send& send);
@@ -392,6 +410,7 @@ class Invariants {
   void check_forced(const Grant& grant) const;
   void check_turned_away(Instant world, std::uint32_t node, const HeldLock& lock,
                          const ScriptRun& run);
+  void check_marker(std::uint32_t node, const ScriptRun& run) const;
   void check_key(Instant world, std::uint32_t node, const HeldLock& lock) const;
   void check_end(Instant world, std::uint32_t node, const std::string& key,
                  const Keyspace::Entry& entry) const;
@@ -421,6 +440,7 @@ class Invariants {
   std::set<std::array<std::uint64_t, 2>> forced_;  // certainly, by a quorum
   /// By node and owner: until when, on the node's clock, it was told to turn the owner away.
   std::map<std::pair<std::uint32_t, std::array<std::uint64_t, 2>>, std::int64_t> turned_away_;
+  std::map<std::uint64_t, Instant> members_made_;             // by epoch
   std::set<std::uint32_t> damaged_;                           // nodes
   std::map<std::array<std::uint64_t, 2>, bool> drawn_twice_;  // owners; whether for two names
   /// By name and owner, where attempts may share one: whose release was sent, and to which node.

@@ -14,6 +14,7 @@ namespace redlock::simulation {
 void Invariants::executed(Instant world, std::uint32_t node, const ScriptRun& run) {
   const SimNode& at = nodes_[node];
   judge_script(run, at.data, at.now_ms(world), judged_.rules);
+  if (run.script == "adopt") check_marker(node, run);
   std::string_view last;
   for (const std::string_view key : run.keys) {
     if (at.data.fence(key) >= damaged_fence && !damaged_.contains(node)) {
@@ -27,6 +28,19 @@ void Invariants::executed(Instant world, std::uint32_t node, const ScriptRun& ru
     // Renewals put nobody into a queue.
     if (run.script != "hold") look_at_line(world, node, name, lock);
     check_turned_away(world, node, lock, run);
+  }
+}
+
+/// Who gives a marker back has read the members since the node lost it.
+void Invariants::check_marker(std::uint32_t node, const ScriptRun& run) const {
+  const SimNode& at = nodes_[node];
+  const std::string state = at.data.marker_state();
+  if (!run.before->marker_state().empty() || state.empty() || at.forgot.empty()) return;
+  const std::uint64_t epoch = std::stoull(state.substr(state.find(' ') + 1));
+  for (const auto& [later, made] : members_made_) {
+    if (later <= epoch || made >= at.forgot.back()) continue;
+    throw Violation{"a marker that is given back names no former members",
+                    fmt::format("node {}: epoch {}, not {}", node, epoch, later)};
   }
 }
 

@@ -32,6 +32,10 @@ void Invariants::begins_to_wait(ClientId client, const Request& request) {
                           .by_owner = request.owner.has_value(),
                           .short_lease = left < waiting_.grant_takes});
   numbered_.emplace(request.id, client);
+  const auto pause = line.pauses.find(client);
+  if (pause != line.pauses.end() && pause->second.too_late) {
+    must_ask_again(request.began, client, line, true);
+  }
 }
 
 void Invariants::wait_ends(Instant world, ClientId client, const Request& request) {
@@ -62,25 +66,64 @@ void Invariants::given_back(Instant world, const Grant& grant) {
   if (static_cast<std::size_t>(holding) > members_ / 2) line->second.given_back = world;
 }
 
-void Invariants::gives_way(Instant world, const std::string& name, engine::RequestId request) {
+void Invariants::gives_way(Instant world, const std::string& name, engine::RequestId request,
+                           bool too_late) {
   const auto line = lines_.find(name);
   if (line == lines_.end()) return;
   for (Waiting& who : line->second.waiting) {
     if (who.request != request) continue;
     who.gave_way = true;
     who.stands_since = world;
+    if (too_late) who.came_late = local(world, who.client);
+    const auto& attempts = clients_[who.client].attempts;
+    // What was sent in this turn is known before what was decided.
+    const bool another_asks = std::ranges::any_of(line->second.waiting, [&](const Waiting& other) {
+      return other.client == who.client && other.request != request &&
+             attempts.contains(other.request);
+    });
+    if (!another_asks) must_ask_again(world, who.client, line->second, too_late);
   }
 }
 
-void Invariants::asks_in_line(const std::string& name, engine::RequestId request,
-                              std::uint64_t number) {
+/// The first call of the client failed for a reason of its own. If it came too late one that has
+/// not failed so asks at once, also one that comes during the pause; otherwise a pause is before.
+void Invariants::must_ask_again(Instant world, ClientId client, Line& line, bool too_late) const {
+  const bool at_once = too_late && std::ranges::any_of(line.waiting, [&](const Waiting& who) {
+                         return who.client == client && !who.gave_way && !who.by_owner;
+                       });
+  const Duration pause = at_once ? Duration(std::chrono::milliseconds(2)) : waiting_.pauses_at_most;
+  line.pauses[client] = {world, world + pause, too_late};
+}
+
+void Invariants::check_asked_again(Instant world, const std::string& name, Line& line) const {
+  std::erase_if(line.pauses, [&](const auto& of_client) {
+    const auto& [client, pause] = of_client;
+    if (world <= pause.ends) return false;
+    const WellSince since = clients_[client].alive ? well_with_all(client) : std::nullopt;
+    const bool waits = std::ranges::any_of(line.waiting, [&](const Waiting& who) {
+      return who.client == client && !who.by_owner && who.began <= pause.since &&
+             local(world, client) < who.waits_until;
+    });
+    if (!waits || !since || *since > pause.since) return true;
+    throw Violation{"a call behind one that failed asks when it is to",
+                    fmt::format("{}: client {} has not asked for {} us", name, client,
+                                us(world - pause.since))};
+  });
+}
+
+void Invariants::asks_in_line(Instant now, const std::string& name, engine::RequestId request,
+                              const engine::Place& place) {
   const auto line = lines_.find(name);
   if (line == lines_.end()) return;
   for (Waiting& who : line->second.waiting) {
     if (who.request != request) continue;
-    who.line = number;
+    who.line = place.line;
+    require(who.came_late == Instant::min() || place.waited <= now - who.came_late,
+            "a call that came too late goes behind the others",
+            [&] { return fmt::format("{}: it waited {} us", name, us(place.waited)); });
+    line->second.pauses.erase(who.client);
     auto& newest = line->second.numbers[who.client];
-    if (newest.number != number) newest = {number, who.began};
+    if (newest.number != place.line) newest = {place.line, who.began};
   }
 }
 
@@ -177,6 +220,7 @@ void Invariants::check_order(Instant world, ClientId client, const Request& requ
 void Invariants::look_at_lines(Instant world) {
   for (auto& [name, line] : lines_) {
     check_departed(world, name, line);
+    check_asked_again(world, name, line);
     check_free(world, name, line);
   }
 }

@@ -169,6 +169,17 @@ bool NodeData::is_marked(std::int64_t now_ms) const {
   return keys.find(redlock_layout.marker, now_ms) != nullptr;
 }
 
+std::string NodeData::marker_state() const {
+  const auto found = keys.entries().find(std::string(redlock_layout.marker));
+  const Hash* const marker =
+      found == keys.entries().end() ? nullptr : std::get_if<Hash>(&found->second.value);
+  const auto field = [&](const char* name) {
+    const std::string* const text = marker == nullptr ? nullptr : marker->find(name);
+    return text == nullptr ? std::string() : *text;
+  };
+  return marker == nullptr ? std::string() : field("set") + " " + field("epoch");
+}
+
 void NodeData::forget_locks() {
   std::vector<std::string> forgotten;
   for (const auto& entry : keys.entries()) {

@@ -81,6 +81,8 @@ struct NodeData {
   /// Of a fence's key. 0: there is none, or it is no number, or it is no fence's key.
   [[nodiscard]] engine::Token fence(std::string_view key) const;
   [[nodiscard]] bool is_marked(std::int64_t now_ms) const;
+  /// Of its marker: the set and the epoch.
+  [[nodiscard]] std::string marker_state() const;
 
   /// A restart with data from before the locks were granted.
   void forget_locks();

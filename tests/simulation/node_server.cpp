@@ -21,8 +21,8 @@ constexpr std::string_view out_of_memory =
 constexpr std::string_view no_script = "NOSCRIPT No matching script. Please use EVAL.";
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Denied::count)> denied_commands{
-    "client|kill", "client|id", "client|setname", "info",   "time",
-    "config|get",  "subscribe", "hello",          "publish"};
+    "client|kill", "client|id", "client|setname", "info",    "time",
+    "config|get",  "subscribe", "hello",          "publish", "pexpire"};
 
 std::string push_of(bool resp3, std::string_view channel, std::string_view text) {
   std::string bytes;
@@ -464,7 +464,8 @@ void NodeServer::call_from_script(Words words, Reply& reply) {
     return reply.error("ERR Wrong number of args calling Redis command from script");
   }
   const bool denied = (row->name == "PUBLISH" && denies(Denied::publish)) ||
-                      (row->name == "TIME" && denies(Denied::time));
+                      (row->name == "TIME" && denies(Denied::time)) ||
+                      (row->name == "PEXPIRE" && denies(Denied::pexpire));
   if (denied) {
     return reply.error("ERR The user executing the script can't run this command or subcommand");
   }

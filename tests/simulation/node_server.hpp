@@ -34,6 +34,7 @@ enum class Denied : std::uint8_t {
   subscribe,
   hello,
   publish,
+  pexpire,  ///< in scripts: no others set the end of a key apart
   count
 };
 using DeniedCommands = std::bitset<static_cast<std::size_t>(Denied::count)>;

@@ -208,7 +208,8 @@ void choose_waiting(Plan& plan) {
 void choose_far_fences(Plan& plan) {
   Random random(plan.seed ^ 0xfe2ce);
   const bool possible = plan.fence == FenceDamage::none && plan.judges_tokens() && !plan.waits;
-  if (possible && random.chance(60)) plan.fence = FenceDamage::of_quorum;
+  if (!possible || !random.chance(60)) return;
+  plan.fence = random.chance(500) ? FenceDamage::of_quorum_last : FenceDamage::of_quorum;
 }
 
 /// A node that reports the run id of another.
@@ -218,6 +219,17 @@ void choose_false_run_id(Plan& plan) {
   plan.false_run_id = possible && !plan.absurd_clock && !plan.waits && random.chance(50);
   // In half of them nothing else goes wrong: then both nodes must be found to count.
   if (plan.false_run_id && random.chance(500)) plan.between_faults = Duration::zero();
+}
+
+/// Nodes where clients may not set the end of a key: they grant nothing, and keep nothing for ever.
+void choose_no_ends(Plan& plan) {
+  Random random(plan.seed ^ 0x9e4d);
+  const bool possible = plan.kind == WorldKind::orderly && !plan.engine.quarantine &&
+                        plan.in_order == 0 && plan.spares == 0 && !plan.cloned;
+  if (!possible || !random.chance(150)) return;
+  plan.wakes.cut = 1 + random.below(plan.engine.nodes);
+  plan.wakes.by = Denied::pexpire;
+  plan.wakes.on_and_off = random.chance(700);
 }
 
 /// A node that an operator told of members whom nobody else was told of.
@@ -267,6 +279,9 @@ void choose_replacements(Plan& plan) {
   }
   plan.between_probes = plan.max_lease() / random.pick({1, 4});
   plan.length = plan.max_lease() * 10 + std::chrono::seconds(6);
+  // Of less at once a marker takes many ways, and more than a node timeout.
+  plan.window = std::max(plan.window, std::size_t{4'000});
+  plan.members_forget = random.chance(500);
 }
 
 /// How bytes travel.
@@ -369,6 +384,14 @@ engine::Config Plan::engine_of(std::uint32_t client) const {
   return config;
 }
 
+Duration Plan::lasting_lease() const {
+  const bool lasts = kind == WorldKind::orderly && is_calm() && slow_per_mille == 0 &&
+                     lie == Lie::none && !cloned && spares == 0 && window == 65'536 &&
+                     cut_per_mille == 0 && !denies(Denied::time) && wakes.by != Denied::pexpire;
+  // Asked for at a third of it; the answers have until the tenth at its end.
+  return lasts ? 16 * longest_way() + milliseconds(20) : Duration::zero();
+}
+
 testing::KeyTerms Plan::key_terms() const {
   testing::KeyTerms terms{.max_lease = engine.max_lease};
   for (std::uint32_t client = 0; client < clients; ++client) {
@@ -423,6 +446,7 @@ Plan plan_of(std::uint64_t seed) {
   choose_false_run_id(plan);
   choose_replacements(plan);
   choose_false_members(plan);
+  choose_no_ends(plan);
   return plan;
 }
 
@@ -438,6 +462,9 @@ JudgedWaiting Plan::judged_waiting() const {
   judged.delays_differ = trip + drift + milliseconds(1);
   judged.rates_differ_ppm = 2 * drift_within;
   judged.leaves_within = 2 * trip + milliseconds(2);
+  // By a clock that may be slow, and to within what a timer takes.
+  const Duration pause = std::max(engine.retry_max, engine.retry_cap);
+  judged.pauses_at_most = pause * 102 / 100 + milliseconds(2);
   judged.grant_takes = 2 * trip + milliseconds(1);
   judged.drift_factor = engine.drift_factor;
   for (const double factor : drift_factors) {
@@ -490,7 +517,7 @@ std::string Plan::in_words() const {
       fmt::format(" ms, floor {}, delay {} us, jitter {} us, slow {} in 1000, a fault every {} ms:",
                   engine.clock_floor ? "by clocks" : "none", delay_min.count() / 1000,
                   delay_jitter.count() / 1000, slow_per_mille, between_faults.count() / 1'000'000);
-  const bool far = fence == FenceDamage::of_quorum;
+  const bool far = is_fence_of_quorum();
   if (fence != FenceDamage::none) text += far ? " a quorum of far fences," : " a damaged fence,";
   if (lie != Lie::none) text += " a node that lies,";
   if (false_run_id) text += " a false run id,";
@@ -502,6 +529,7 @@ std::string Plan::in_words() const {
   if (older_states) text += " older states,";
   if (flushed_twice) text += " flushed twice,";
   if (promotions) text += " promotions,";
+  if (members_forget) text += " members forget,";
   if (crowd) text += " a crowd,";
   if (in_order > 0) text += fmt::format(" {} calls of 3 in order,", in_order);
   if (waits) text += " all wait,";
@@ -510,7 +538,9 @@ std::string Plan::in_words() const {
   if (wakes.doubled > 0) text += fmt::format(" {} doubled,", wakes.doubled);
   if (wakes.late > 0) text += fmt::format(" {} late,", wakes.late);
   if (wakes.forged > Duration::zero()) text += " forged ones,";
-  if (wakes.cut > 0) text += fmt::format(" {} nodes without Pub/Sub,", wakes.cut);
+  if (wakes.cut > 0)
+    text += fmt::format(" {} nodes without {},", wakes.cut,
+                        wakes.by == Denied::pexpire ? "PEXPIRE" : "Pub/Sub");
   if (owners_per_client > 0) text += fmt::format(" {} owners of a client,", owners_per_client);
   if (other_settings) text += " other settings,";
   if (!drift_factors.empty()) text += " other drift factors,";

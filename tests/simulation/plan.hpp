@@ -37,8 +37,16 @@ inline constexpr std::int64_t drift_bound_ppm = 10'000;
 inline constexpr std::int32_t drift_within = 4'500;
 
 /// What is wrong with the counters of one node from the beginning; or a quorum's are far ahead of
-/// the clocks, which is no damage.
-enum class FenceDamage : std::uint8_t { none, ahead, far, text, other_type, of_quorum };
+/// the clocks, or of all floors, which is no damage.
+enum class FenceDamage : std::uint8_t {
+  none,
+  ahead,
+  far,
+  text,
+  other_type,
+  of_quorum,
+  of_quorum_last
+};
 
 /// What happens to the messages by which nodes wake waiters.
 struct WakeFaults {
@@ -89,6 +97,7 @@ struct Plan {
   bool cloned = false;                    ///< now and then two clients draw the same random numbers
   bool older_states = false;              ///< nodes restart with what they had a while ago
   std::uint32_t spares = 0;               ///< servers that become members
+  bool members_forget = false;            ///< one at a time, while members change
   bool crowd = false;          ///< the first client has 250 users, each with its own lock
   std::uint32_t in_order = 0;  ///< calls of three that do not overtake those who wait
   bool waits = false;          ///< clients near the nodes, and how they wait is judged
@@ -124,11 +133,16 @@ struct Plan {
     return denied.test(static_cast<std::size_t>(what));
   }
 
+  [[nodiscard]] bool is_fence_of_quorum() const {
+    return fence == FenceDamage::of_quorum || fence == FenceDamage::of_quorum_last;
+  }
   /// How far a set with spare servers may shrink.
   [[nodiscard]] std::uint32_t fewest_members() const {
     return spares == 0 ? engine.nodes : std::max(2U, engine.nodes - 1);
   }
-  [[nodiscard]] bool judges_tokens() const { return !forgets() && kind != WorldKind::damaged; }
+  [[nodiscard]] bool judges_tokens() const {
+    return !forgets() && !members_forget && kind != WorldKind::damaged;
+  }
   [[nodiscard]] bool judges_exclusion() const {
     return kind == WorldKind::orderly || kind == WorldKind::forgetful || kind == WorldKind::damaged;
   }
@@ -150,6 +164,9 @@ struct Plan {
   [[nodiscard]] bool is_calm() const { return between_faults == Duration::zero(); }
   /// What waiting callers are promised here (docs/waiting.md).
   [[nodiscard]] JudgedWaiting judged_waiting() const;
+
+  /// The shortest lease that renewals keep while a quorum is well; zero: some may be lost.
+  [[nodiscard]] Duration lasting_lease() const;
 
   /// The first client runs without quarantine.
   [[nodiscard]] bool is_careless(std::uint32_t client) const { return careless && client == 0; }

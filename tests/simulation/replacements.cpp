@@ -20,6 +20,7 @@ Replacements::Replacements(Scene& scene, Servers& servers)
     : scene_(scene),
       servers_(servers),
       random_(scene.plan.seed ^ 0x4e9aceU),
+      losses_(scene.plan.seed ^ 0x105e5U),
       members_(scene.plan.engine.nodes),
       next_(scene.plan.engine.nodes) {
   std::iota(members_.begin(), members_.end(), NodeIndex{0});
@@ -36,6 +37,7 @@ void Replacements::go_on_within(Duration most) {
 
 void Replacements::go_on() {
   if (scene_.ending) return;
+  if (scene_.plan.members_forget) lose_one();
   if (change_ && !change_->untold.empty()) {
     tell_next();
     // Now and then the operator's program is killed, and it is a while until it is started again.
@@ -49,6 +51,20 @@ void Replacements::go_on() {
   }
   if (!change_) begin();
   go_on_within(scene_.plan.max_lease());
+}
+
+/// Most often one that is yet to be told. Before a change is made it could not be finished without
+/// the one that forgot (operations.md); nor may two have forgotten.
+void Replacements::lose_one() {
+  const bool is_changing = change_ && !change_->untold.empty();
+  if (is_changing && !change_->committed) return;
+  if (!losses_.chance(is_changing ? 300 : 100)) return;
+  const std::vector<NodeIndex>& among =
+      is_changing && losses_.chance(700) ? change_->untold : members_;
+  const NodeIndex node = among[losses_.below(static_cast<std::uint32_t>(among.size()))];
+  if (!all_run(members_)) return;
+  scene_.note(14, node, 0, [&] { return fmt::format("node {} is flushed", node); });
+  servers_.forget(node);
 }
 
 /// One more or one less, where the plan has room for it, or a spare server in a member's place.
@@ -84,7 +100,12 @@ void Replacements::begin() {
     const auto at = random_.below(static_cast<std::uint32_t>(change.untold.size() + 1));
     change.untold.insert(change.untold.begin() + at, member);
   }
-  if (change.resizes() && !all_run(change.untold)) {  // one might know of another change
+  const auto ready = [&](NodeIndex node) {
+    return adopts(node, change, epoch_ + 1, wire::AdoptionStep::Kind::asks);
+  };
+  // One might know of another change, or refuse this one for now.
+  const bool needs_all = change.resizes() || scene_.plan.members_forget;
+  if (needs_all && !(all_run(change.untold) && std::ranges::all_of(change.untold, ready))) {
     if (change.joins) --next_;
     return;
   }
@@ -112,6 +133,7 @@ void Replacements::tell_next() {
   if (change.committed || change.told < quorum) return;
   change.committed = true;
   members_ = change.members;
+  scene_.invariants.members_made(scene_.now, epoch_);
   if (!change.joins) return;
   carry_fences({*change.joins});
   if (!change.leaves && random_.chance(700)) mark_the_new_one();
@@ -141,13 +163,31 @@ void Replacements::carry_fences(const std::vector<NodeIndex>& to) {
   }
 }
 
+bool Replacements::adopts(NodeIndex node, const MemberChange& change, std::uint64_t epoch,
+                          wire::AdoptionStep::Kind kind) {
+  engine::Membership marker{std::to_string(node), {own_set, epoch, {}}};
+  for (const NodeIndex member : change.members) {
+    marker.configuration.members.push_back({std::to_string(member), address_of(member)});
+  }
+  const engine::Config& engine = scene_.plan.engine;
+  const wire::SetTerms terms{.max_lease = scene_.plan.max_lease(),
+                             .drift_factor = engine.drift_factor};
+  const wire::AdoptionStep step{scene_.nodes[node].data.marker_state(), kind};
+  const std::string reply = servers_.ask(node, wire::adoption_command(terms, marker, step, {}));
+  return reply.ends_with(kind == wire::AdoptionStep::Kind::asks ? "ready\r\n" : "written\r\n");
+}
+
 bool Replacements::tell(NodeIndex node) {
   if (!all_run({node})) return false;
   scene_.note(14, node, epoch_, [&] {
     return fmt::format("an operator tells node {} who the members are: {}", node,
                        fmt::join(change_->members, " "));
   });
-  servers_.set_marker(node, own_set, epoch_, change_->members);
+  // At the end nothing is refused any more.
+  if (scene_.ending) servers_.set_marker(node, own_set, epoch_, change_->members);
+  if (!scene_.ending && !adopts(node, *change_, epoch_, wire::AdoptionStep::Kind::joins)) {
+    return false;
+  }
   ++change_->told;
   change_->told_last = scene_.now;
   return true;
@@ -165,8 +205,17 @@ bool Replacements::is_over() const {
   return fresh.data.is_marked(fresh.now_ms(scene_.now));
 }
 
+bool Replacements::are_shown() const {
+  const std::string shown = fmt::format("{} {}", own_set, epoch_);
+  const auto showing = std::ranges::count_if(
+      former_, [&](NodeIndex node) { return scene_.nodes[node].data.marker_state() == shown; });
+  const bool all_told = !change_ || change_->untold.empty();
+  return all_told &&
+         showing >= std::ptrdiff_t{engine::quorum_of(static_cast<std::uint32_t>(former_.size()))};
+}
+
 void Replacements::finish() {
-  while (change_ && !change_->untold.empty()) tell_next();
+  for (std::size_t left = change_ ? change_->untold.size() : 0; left > 0; --left) tell_next();
   for (NodeIndex node = 0; node < next_; ++node) {
     if (std::ranges::count(members_, node) == 0) servers_.stop(node, false);
   }

@@ -9,6 +9,7 @@
 
 #include "simulation/scene.hpp"
 #include "simulation/servers.hpp"
+#include "wire/adoption.hpp"
 
 namespace redlock::simulation {
 
@@ -38,6 +39,9 @@ class Replacements {
   /// before.
   [[nodiscard]] const std::vector<NodeIndex>& members() const { return members_; }
   [[nodiscard]] const std::vector<NodeIndex>& former() const { return former_; }
+  /// Whether every change is done, and a quorum of the members before the last show it: otherwise
+  /// some have lost their markers, and who does not know the members yet cannot learn of them.
+  [[nodiscard]] bool are_shown() const;
   /// Those that an operator is about to make the members.
   [[nodiscard]] const std::vector<NodeIndex>& planned() const {
     return change_ ? change_->members : members_;
@@ -47,16 +51,21 @@ class Replacements {
   void begin();
   [[nodiscard]] MemberChange choose();
   void tell_next();
+  /// By the script that programs of operators use; or asks only whether it would take it.
+  [[nodiscard]] bool adopts(NodeIndex node, const MemberChange& change, std::uint64_t epoch,
+                            wire::AdoptionStep::Kind kind);
   [[nodiscard]] bool tell(NodeIndex node);
   void carry_fences(const std::vector<NodeIndex>& to);
   [[nodiscard]] bool all_run(const std::vector<NodeIndex>& nodes) const;
   void mark_the_new_one();
+  void lose_one();
   [[nodiscard]] bool is_over() const;
   void go_on_within(Duration most);
 
   Scene& scene_;
   Servers& servers_;
   Random random_;
+  Random losses_;  // of its own, so that worlds without them stay as they are
   std::uint64_t epoch_ = 1;
   std::vector<NodeIndex> members_;
   std::vector<NodeIndex> former_;

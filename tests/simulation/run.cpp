@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "simulation/run.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <fmt/format.h>
 #include <utility>
 
 #include "simulation/clients.hpp"
+#include "simulation/documented.hpp"
 #include "simulation/faults.hpp"
 #include "simulation/network.hpp"
 #include "simulation/owner_users.hpp"
@@ -39,6 +41,8 @@ class World final : ClientListener {
   void live_until(Instant end);
   /// Looks at what is left on the nodes, and takes away what is nobody's.
   void tidy();
+  /// Those of members that lost their data are given back.
+  void markers_must_come_back();
 
   void on_started(ClientIndex client) override {
     workload_.on_started(client);
@@ -97,10 +101,31 @@ void World::run() {
   tidy();
   clients_.must_be_connected();
   clients_.must_know_the_members();
+  markers_must_come_back();
   scene_.invariants.must_be_done();
   for (const std::string& name : scene_.plan.names) {
     scene_.invariants.must_be_no_lines(scene_.now, name);
   }
+}
+
+void World::markers_must_come_back() {
+  const Plan& plan = scene_.plan;
+  const auto is_marked = [this](const SimNode& node) {
+    return node.data.is_marked(node.now_ms(scene_.now));
+  };
+  const bool answers_in_time = plan.window >= 4'000 && plan.slow_per_mille == 0;
+  if (!answers_in_time || !plan.forgets() || plan.other_sets ||
+      std::ranges::all_of(scene_.nodes, is_marked))
+    return;
+  // A client waits once more where another one has marked the node, or it forgot meanwhile.
+  live_until(scene_.now + 2 * documented::quarantine(plan.max_lease(), 0.05) + seconds(4));
+  const bool all_gone = std::ranges::none_of(scene_.nodes, is_marked);
+  bool anybody = false;
+  for (ClientIndex client = 0; client < clients_.count(); ++client) {
+    anybody = anybody || (clients_.is_alive(client) && !plan.is_careless(client));
+  }
+  if (all_gone || !anybody || std::ranges::all_of(scene_.nodes, is_marked)) return;
+  throw Violation{"a member that lost its data gets its marker back", ""};
 }
 
 void World::live_until(Instant end) {

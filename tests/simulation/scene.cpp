@@ -22,7 +22,9 @@ Judged judged(const Plan& plan) {
           .clocks = plan.kind != WorldKind::wild_clocks,
           .rules = plan.judges_rules && plan.spares == 0,
           .clones = plan.cloned,
-          .first_counts = plan.lie != Lie::members};
+          .first_counts = plan.lie != Lie::members,
+          .lasting_lease = plan.lasting_lease(),
+          .all_fit = !plan.other_settings && !plan.false_run_id && plan.lie == Lie::none};
 }
 
 }  // namespace
@@ -55,14 +57,26 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
       {FenceDamage::far, std::to_string(engine::token_limit / 4 * 3 - 2)},
       {FenceDamage::text, damaged_fences[plan.seed % damaged_fences.size()]},
       {FenceDamage::other_type, Hash()},
-      {FenceDamage::of_quorum, "2000000000000000"}};  // what a clock shows in 2033
-  const bool one = plan.fence != FenceDamage::of_quorum;
+      {FenceDamage::of_quorum, "2000000000000000"},  // what a clock shows in 2033
+      {FenceDamage::of_quorum_last, std::to_string(documented::highest_floor)}};
+  const bool one = !plan.is_fence_of_quorum();
   for (NodeIndex node = 0; node < (one ? 1U : engine::quorum_of(plan.engine.nodes)); ++node) {
     for (const std::string& name : plan.names) {
       nodes[node].data.put_fence(engine::stripe_of(name), values.at(plan.fence));
     }
   }
-  if (one) invariants.fence_damaged(0);
+  // Beyond floors, what a quorum has is carried to the others.
+  const bool all = plan.fence == FenceDamage::of_quorum_last;
+  const bool others = all && plan.engine.nodes >= 3;  // enough of them for a quorum
+  for (const std::string& name : plan.names) {
+    if (!others) break;
+    const std::uint32_t stripe = engine::stripe_of(name);
+    nodes[0].data.put_fence(stripe, std::to_string(engine::token_limit - 2));
+    nodes[engine::quorum_of(plan.engine.nodes)].data.put_fence(stripe, values.at(plan.fence));
+  }
+  for (NodeIndex node = 0; node < (one ? 1U : all ? plan.engine.nodes : 0U); ++node) {
+    invariants.fence_damaged(node);
+  }
 }
 
 }  // namespace redlock::simulation

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,9 @@ class Answers {
   explicit Answers(std::string_view bytes) : rest_(bytes) {}
 
   [[nodiscard]] char kind() const { return rest_.empty() ? '\0' : rest_.front(); }
+  [[nodiscard]] std::string_view line() const { return rest_.substr(0, rest_.find("\r\n")); }
   std::int64_t take() {
-    const std::string_view line = rest_.substr(0, rest_.find("\r\n"));
+    const std::string_view line = this->line();
     std::int64_t number = 0;
     std::from_chars(line.data() + 1, line.data() + line.size(), number);
     rest_.remove_prefix(std::min(rest_.size(), line.size() + 2));
@@ -124,6 +126,13 @@ class ScriptJudge {
   [[nodiscard]] static std::int64_t argument(Words arguments, std::size_t at) {
     return number_of(arguments[at]).value_or(0);
   }
+  /// The reply, if it is one text.
+  [[nodiscard]] std::string_view text() const {
+    std::string_view text = run_.reply;
+    if (!text.starts_with('$') && !text.starts_with('+')) return {};
+    if (text.starts_with('$')) text.remove_prefix(std::min(text.size(), text.find('\n')));
+    return text.substr(1, text.size() - std::min<std::size_t>(text.size(), 3));
+  }
   /// Of one that was there it is not shortened.
   void require_lasting(std::string_view key, std::int64_t lease) const {
     const auto* const old = was(key);
@@ -143,6 +152,7 @@ class ScriptJudge {
     if (!answers) {
       require(given_back || had(is(lock), owner) == had(was(lock), owner),
               "a script that fails leaves the lock as it was");
+      failed(keys, arguments);
       return;
     }
     const std::int64_t code = answers->front();
@@ -175,7 +185,23 @@ class ScriptJudge {
     const bool known = answers->size() > 2;
     const bool stays = passed_on || (waits && code == 0);
     if (stays) require_if_undisturbed(known, "a waiter that asks is in the line");
-    if (stays && known) stands(lock, arguments[6], order, (*answers)[2]);
+    if (stays && known) {
+      stands(lock, arguments[6], order, (*answers)[2]);
+      joins(keys, arguments, (*answers)[2]);
+    }
+  }
+
+  /// Tokens must last: what grants nothing uses up none.
+  void failed(Words keys, Words arguments) const {
+    const auto* const old = was(keys[1]);
+    const auto* const entry = is(keys[1]);
+    // A lock that got no end was granted before, and is taken back.
+    const bool had_it = run_.reply.find("(PEXPIRE)") != std::string_view::npos;
+    const bool same = old == nullptr ? entry == nullptr : entry != nullptr && *entry == *old;
+    require_if_undisturbed(same || had_it, "a script that fails leaves the fence as it was");
+    const auto floor = static_cast<engine::Token>(argument(arguments, 2));
+    const bool too_high = run_.reply.find("the floor is beyond") != std::string_view::npos;
+    require(!too_high || floor > documented::highest_floor, "a node takes every floor up to 2^52");
   }
 
   void granted(Words keys, Words arguments, std::int64_t token) const {
@@ -211,6 +237,27 @@ class ScriptJudge {
     require(its->alive_until_ms >= now_ + lives * 4 / 5, "a waiter that asks is in the line");
   }
 
+  /// What is known of it for people; and two of many before it were looked at: of two neighbours
+  /// one at least was not alive, so it is gone.
+  void joins(Words keys, Words arguments, std::int64_t place) const {
+    const std::string_view name = NodeData::name_of(keys[0]);
+    const std::string_view waiter = arguments[6];
+    const auto then = before_.waiters(name, now_);
+    const auto waiters = after_.waiters(name, now_);
+    const bool is_new = std::ranges::count(then, waiter, &NodeData::Waiter::name) == 0;
+    const std::string about = fmt::format("@{}", waiter);
+    require_if_undisturbed(!is_new || field(is(keys[4]), about) == arguments[3],
+                           "a node knows of a waiter who it is, for people");
+    if (place < documented::not_looked_at || waiters.size() < then.size() + (is_new ? 1 : 0))
+      return;
+    const auto ahead = std::span(waiters).first(static_cast<std::size_t>(place));
+    const auto both_live = [&](const NodeData::Waiter& one, const NodeData::Waiter& next) {
+      return one.alive_until_ms > now_ && next.alive_until_ms > now_;
+    };
+    require_if_undisturbed(std::ranges::adjacent_find(ahead, both_live) != ahead.end(),
+                           "of many waiters those that are dead are taken out");
+  }
+
   void hold() {
     if (replies_.kind() == '-') return;
     if (run_.keys.size() % 3 == 1) {
@@ -222,6 +269,9 @@ class ScriptJudge {
     for (std::size_t i = 0; 3 * i + 2 < run_.keys.size(); ++i) {
       const Words keys = run_.keys.subspan(3 * i, 3);
       const Words arguments = run_.arguments.subspan(4 * i, 4);
+      // Redis 7.0 does not say which command the user may not run.
+      require(replies_.kind() != '-' || replies_.line().ends_with(')'),
+              "an error in place of a lock names the command");
       const auto answers = replies_.take_all();
       const bool alone = std::ranges::count(run_.keys, keys[0]) == 1;
       if (answers && alone) confirmed(keys, arguments, *answers);
@@ -274,6 +324,7 @@ class ScriptJudge {
   void pass() {
     if (replies_.kind() == '-') return;
     replies_.take();
+    require(replies_.kind() != '*', "a script replies what it found");  // one number, or an error
     const auto answers = replies_.take_all();
     if (!answers) return;
     const bool same_owner = run_.arguments[0] == run_.arguments[2];  // of two copies of a process
@@ -353,12 +404,19 @@ class ScriptJudge {
   void mark() const {
     const std::string_view marker = run_.keys[0];
     const std::string_view notes = run_.keys[1];
-    if (replies_.kind() == '-') return;
+    if (replies_.kind() == '-') {
+      return require_if_undisturbed(run_.script != "pending", "a node without a marker is pending");
+    }
     const std::string_view pending = field(was(notes), "pending");
     const bool written = was(marker) == nullptr && is(marker) != nullptr;
     require(written ? run_.script == "adopt" && is(notes) == nullptr
                     : pending.empty() || field(is(notes), "pending") == pending,
             "a node that forgot keeps its id until it has a marker");
+    const std::string_view waits = field(is(notes), "pending");
+    const bool asked = run_.script == "pending" || run_.arguments.size() > 11;  // by a client
+    require(!asked || is(marker) != nullptr || (!waits.empty() && text() == waits),
+            "a node without a marker is pending");
+    if (run_.script == "adopt") judge_size();
     const bool vouched = field(is(marker), "vouched") != field(was(marker), "vouched");
     if (run_.script == "pending" || !vouched) return;
     require(field(is(marker), "layout") == run_.arguments[3] &&
@@ -366,6 +424,19 @@ class ScriptJudge {
                 field(is(marker), "max_lease_ms") == run_.arguments[5] &&
                 field(is(marker), "set") == run_.arguments[6],
             "a promotion is vouched for in a marker that agrees");
+  }
+
+  /// A set changes the number of its members once in one longest lease, by the node's clock.
+  void judge_size() const {
+    const auto* const old = was(run_.keys[0]);
+    const auto* const marker = is(run_.keys[0]);
+    const auto resized = std::min(number_of(field(old, "resized")).value_or(0), now_);
+    const bool refused = text().starts_with("resized ");
+    const bool changed =
+        field(old, "set") == field(marker, "set") && field(old, "nodes") != field(marker, "nodes");
+    require(refused ? now_ < resized + argument(run_.arguments, 10)
+                    : !changed || now_ >= resized + argument(run_.arguments, 5),
+            "the number of members is changed once in one longest lease");
   }
 
   // --- all others

@@ -81,6 +81,30 @@ void Servers::set_marker(NodeIndex node, const std::string& set, std::uint64_t e
        {"set", set}});
 }
 
+std::string Servers::ask(NodeIndex node, const std::vector<std::string>& words) {
+  NodeServer& server = servers_[node];
+  std::string call;
+  const auto write = [&call](const auto& all) {
+    call += fmt::format("*{}\r\n", std::size(all));
+    for (const auto& word : all) call += fmt::format("${}\r\n{}\r\n", word.size(), word);
+  };
+  const std::string& password = scene_.plan.password;
+  asked_ = node;
+  server.accept(operators);
+  std::string reply;
+  if (!password.empty()) {
+    write(std::vector<std::string>{"AUTH", password});
+    if (!server.take(operators, call, scene_.nodes[node].now_us(scene_.now), reply)) return reply;
+    call.clear();
+    reply.clear();
+  }
+  write(words);
+  if (server.take(operators, call, scene_.nodes[node].now_us(scene_.now), reply)) {
+    server.close(operators);
+  }
+  return reply;
+}
+
 Servers::Process Servers::process(NodeIndex node) const {
   const State& state = states_[node];
   if (state.down) return state.unreachable ? Process::is_out_of_reach : Process::is_gone;
@@ -165,10 +189,12 @@ void Servers::on_ended(StreamId stream) {
 }
 
 void Servers::on_executed(StreamId stream, const ScriptRun& run) {
-  const NodeIndex node = network_.node_of(stream);
+  const NodeIndex node = node_of(stream);
   scene_.note(1, stream, hash_of(run.reply), [&] {
-    return fmt::format("node {} runs of client {}: {}", node, network_.client_of(stream),
-                       in_words(run));
+    const bool by_client = stream != operators;
+    const std::string who = by_client ? fmt::format("client {}", network_.client_of(stream))
+                                      : std::string("an operator");
+    return fmt::format("node {} runs of {}: {}", node, who, in_words(run));
   });
   scene_.invariants.executed(scene_.now, node, run);
   // After a lock that was forced out, a key of another type may stand there.
@@ -267,7 +293,8 @@ void Servers::pubsub(const Event& event) {
   const bool permitted = event.b != 0;
   servers_[event.a].set_denied(scene_.plan.wakes.by, !permitted);
   scene_.note(15, event.a, 5 + event.b, [&] {
-    return fmt::format("node {} {} Pub/Sub", event.a, permitted ? "permits" : "denies");
+    return fmt::format("node {} {} {}", event.a, permitted ? "permits" : "denies",
+                       scene_.plan.wakes.by == Denied::pexpire ? "PEXPIRE" : "Pub/Sub");
   });
   scene_.at(scene_.now + wakes_.up_to(scene_.plan.length), Event::What::pubsub, event.a,
             permitted ? 0 : 1);

@@ -71,6 +71,9 @@ class Servers final : NodeServerHost {
   void set_marker(NodeIndex node, const std::string& set, std::uint64_t epoch,
                   const std::vector<NodeIndex>& members);
 
+  /// What it replies to a command of an operator, in RESP.
+  [[nodiscard]] std::string ask(NodeIndex node, const std::vector<std::string>& words);
+
   /// What the clocks showed, in truth, when a server replied to TIME.
   struct TimeTold {
     Instant node_clock{};
@@ -99,6 +102,9 @@ class Servers final : NodeServerHost {
 
  private:
   [[nodiscard]] std::vector<NodeIndex> first_members() const;
+  [[nodiscard]] NodeIndex node_of(StreamId stream) const {
+    return stream == operators ? asked_ : network_.node_of(stream);
+  }
   struct State {
     bool down = false;
     bool unreachable = false;  // down, and nobody says so
@@ -127,6 +133,8 @@ class Servers final : NodeServerHost {
   Scene& scene_;
   Network& network_;
   std::vector<State> states_;
+  static constexpr StreamId operators = 0xffffffff;
+  NodeIndex asked_ = 0;  // by an operator
   std::deque<NodeServer> servers_;
   std::vector<std::deque<TimeTold>> times_told_;  // by stream
   std::unordered_map<StreamId, std::chrono::milliseconds> notes_told_;

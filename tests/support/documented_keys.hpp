@@ -59,7 +59,7 @@ inline constexpr auto documented_keys = std::to_array<DocumentedKey>({
     {"redlock:forced:", DocumentedKey::Rest::name_and_owner, 0, key_lives::over_everywhere},
     {"redlock:fence:", DocumentedKey::Rest::stripe, 16},
     {"redlock:fence:identity:", DocumentedKey::Rest::random, 32, key_lives::a_minute},
-    {"redlock:node", DocumentedKey::Rest::nothing, 8},
+    {"redlock:node", DocumentedKey::Rest::nothing, 9},
     {"redlock:node:notes", DocumentedKey::Rest::nothing, 1, key_lives::of_notes},
     {"redlock:node:clock", DocumentedKey::Rest::nothing, 5, key_lives::one_lease},
 });
