@@ -2,8 +2,8 @@
 // The engine decides everything that one client does: which messages go to which node, when an
 // attempt has won or lost, when a lease is renewed, healed or lost, which releases are owed to a
 // node. It is a pure state machine: inputs are the methods below, each with the time at which it is
-// called; outputs are plain values taken with take_outputs() after each input. One thread at a
-// time.
+// called; outputs are plain values, taken with take_outputs() when all inputs that have come are
+// dealt with. One thread at a time.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The messages of the engine to a node, and the possible replies. The driver turns a Command into
-// one script call and one answer (or one failure) into a Reply; it decides nothing.
+// The messages of the engine to a node, and the possible replies. The driver turns
+// Commands into calls of scripts, of which holds and releases share some, and each answer (or
+// failure) into a Reply; it decides nothing.
 #pragma once
 
 #include <array>

@@ -155,7 +155,7 @@ struct RenewalDecided {
   bool ok = false;
   Instant valid_until{};
 };
-/// An attempt waits behind `place` others, by the nodes' replies. Again when that number has
+/// A call waits behind `place` others, by the nodes' replies. Again when that number has
 /// changed.
 struct AttemptWaits {
   Name name;

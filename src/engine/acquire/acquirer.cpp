@@ -353,9 +353,9 @@ Lines* Acquirer::lines_of(const AcquireRequest& what) {
   return what.in_order ? &ordered_ : &barging_;
 }
 
-/// Tells nodes that a call has ended: the next one has its place or, if that is null, the client
-/// leaves. No reply is waited for: a node that is not reached forgets a waiter that does not ask
-/// again.
+/// Tells nodes that a call stands in their lines no more (it has ended, or lets others of its
+/// client go first): the next one has its place or, if that is null, the client leaves. No reply is
+/// waited for: a node that is not reached forgets a waiter that does not ask again.
 void Acquirer::leave(Instant now, const Name& name, std::uint64_t line, Acquisition* next,
                      NodeSet nodes) {
   LeaveCommand command{.name = name, .line = line, .since = now};

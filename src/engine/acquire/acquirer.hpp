@@ -97,7 +97,7 @@ class Acquirer {
   void leave(Instant now, const Name& name, std::uint64_t line, Acquisition* next, NodeSet nodes);
   /// The call has the lock: the next one of its line has its place where nodes were told so.
   void hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt);
-  /// The node has dealt with a question of an attempt that is over.
+  /// The node has dealt with a question of an attempt that won without it.
   void departed(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   /// The next call of a line takes part from now on, and asks at `ask_by` if nothing makes it ask
   /// before.

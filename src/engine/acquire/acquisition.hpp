@@ -213,7 +213,7 @@ class Acquisition {
     // Of the client there, if it is in the line; 0 also where the node told none.
     std::optional<std::uint32_t> place = {};
     bool asked_blindly = false;  // the last question
-    bool asked = false;          // a question is under way
+    bool asked = false;          // a question is under way, but for one sent again with its script
     bool stands = false;         // an earlier one may have stood the client in the line
     bool woken = false;          // while a question was under way
     GrantId before = 0;          // of an earlier call, whose question is under way there; 0: none

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// How many attempts may be under way at once. What is beyond that waits in the client, and its time
-// counts from the send: a burst is slow, and not refused because nodes that are well had no time
-// for it.
+// How many attempts may be under way when another one begins; those that rest, waiting for the
+// lock, do not count, and go on when they are woken. What is beyond that waits in the client, and
+// its time counts from the send: a burst is slow, and not refused because nodes that are well had
+// no time for it.
 #pragma once
 
 #include <cstddef>
