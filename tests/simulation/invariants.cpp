@@ -560,7 +560,6 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
   // In the turn of that answer it may have been lost before.
   const bool by_force = grant->forced_out != 0 && grant->forced_out < clients_[client].next_heard;
   require(loss.reason != LossReason::taken || !by_force, "who was forced out is told so", what);
-  check_needless_loss(world, *grant, loss.reason);
   ++counts_.lost;
   grant->state = State::lost;
   std::erase(clients_[client].live, grant);
@@ -569,24 +568,6 @@ void Invariants::told_lost(Instant world, ClientId client, const engine::LeaseLo
     grant->valid_until = Instant::min();
     end_claim(*grant);
   }
-}
-
-/// Where a quorum has long been well, and the lease was renewed at least once or could have been.
-void Invariants::check_needless_loss(Instant world, const Grant& grant, LossReason reason) const {
-  if (judged_.lasting_lease == Duration::zero() || !well_since_ || grant.given_up) return;
-  const Duration lease = grant.acquired;
-  const Instant since = world - lease;
-  const bool renewed = grant.renewed_until >= local(world, grant.client);
-  const bool by_nodes = reason == LossReason::taken || reason == LossReason::nodes_unavailable;
-  const bool undisturbed = clients_[grant.client].resumed < since && grant.granted < since;
-  if (!renewed || !by_nodes || !undisturbed || lease < judged_.lasting_lease) return;
-  std::uint32_t well = 0;
-  for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-    const WellSince well_since = well_since_(grant.client, node);
-    well += well_since && *well_since < since ? 1 : 0;
-  }
-  require(well <= members_ / 2, "a lease that a quorum can renew is not lost",
-          [&] { return fmt::format("grant {} of client {}", grant.id, grant.client); });
 }
 
 /// At the end of the turn: replies that came behind the one that decided are dealt with by then.

@@ -45,7 +45,6 @@ struct Judged {
   bool rules = true;         ///< not only what is promised but also how it is kept
   bool clones = false;       ///< two processes may draw the same owner
   bool first_counts = true;  ///< otherwise no quorum has the first node
-  Duration lasting_lease{};  ///< one so long is not lost without need; zero: not judged
   bool all_fit = false;      ///< every node is fit for every client
 };
 
@@ -402,7 +401,6 @@ class Invariants {
   [[nodiscard]] bool surely_theirs(const Client& client, std::uint32_t node, Duration by) const;
   [[nodiscard]] bool surely_ours(const Client& client, const Clock& moved) const;
   void told_lost(Instant world, ClientId client, const engine::LeaseLost& loss);
-  void check_needless_loss(Instant world, const Grant& grant, LossReason reason) const;
   void set_validity(Instant world, Grant& grant, Instant valid_until) const;
   [[nodiscard]] bool may_be_told_now(Instant world, const Grant& grant) const;
   void check_send(Instant world, Grant& grant, const engine::Send& send);

@@ -97,7 +97,8 @@ void Invariants::must_ask_again(Instant world, ClientId client, Line& line, bool
 
 void Invariants::check_asked_again(Instant world, const std::string& name, Line& line) const {
   std::erase_if(line.pauses, [&](const auto& of_client) {
-    const auto& [client, pause] = of_client;
+    const ClientId client = of_client.first;
+    const Line::Pause& pause = of_client.second;
     if (world <= pause.ends) return false;
     const WellSince since = clients_[client].alive ? well_with_all(client) : std::nullopt;
     const bool waits = std::ranges::any_of(line.waiting, [&](const Waiting& who) {

@@ -6,6 +6,7 @@
 
 #include "simulation/documented.hpp"
 #include "wire/key_layout.hpp"
+#include "wire/node_marker.hpp"
 
 namespace redlock::simulation {
 namespace {
@@ -170,14 +171,17 @@ bool NodeData::is_marked(std::int64_t now_ms) const {
 }
 
 std::string NodeData::marker_state() const {
-  const auto found = keys.entries().find(std::string(redlock_layout.marker));
-  const Hash* const marker =
-      found == keys.entries().end() ? nullptr : std::get_if<Hash>(&found->second.value);
-  const auto field = [&](const char* name) {
-    const std::string* const text = marker == nullptr ? nullptr : marker->find(name);
+  const auto* const entry = keys.find(redlock_layout.marker, 0);
+  const auto* const fields = entry == nullptr ? nullptr : std::get_if<Hash>(&entry->value);
+  if (fields == nullptr) return {};
+  const auto field = [&](std::string_view name) {
+    const std::string* const text = fields->find(name);
     return text == nullptr ? std::string() : *text;
   };
-  return marker == nullptr ? std::string() : field("set") + " " + field("epoch");
+  wire::NodeMarker marker{};
+  marker.set_name = field("set");
+  marker.epoch = field("epoch");
+  return marker.state();
 }
 
 void NodeData::forget_locks() {

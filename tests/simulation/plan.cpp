@@ -384,14 +384,6 @@ engine::Config Plan::engine_of(std::uint32_t client) const {
   return config;
 }
 
-Duration Plan::lasting_lease() const {
-  const bool lasts = kind == WorldKind::orderly && is_calm() && slow_per_mille == 0 &&
-                     lie == Lie::none && !cloned && spares == 0 && window == 65'536 &&
-                     cut_per_mille == 0 && !denies(Denied::time) && wakes.by != Denied::pexpire;
-  // Asked for at a third of it; the answers have until the tenth at its end.
-  return lasts ? 16 * longest_way() + milliseconds(20) : Duration::zero();
-}
-
 testing::KeyTerms Plan::key_terms() const {
   testing::KeyTerms terms{.max_lease = engine.max_lease};
   for (std::uint32_t client = 0; client < clients; ++client) {

@@ -165,9 +165,6 @@ struct Plan {
   /// What waiting callers are promised here (docs/waiting.md).
   [[nodiscard]] JudgedWaiting judged_waiting() const;
 
-  /// The shortest lease that renewals keep while a quorum is well; zero: some may be lost.
-  [[nodiscard]] Duration lasting_lease() const;
-
   /// The first client runs without quarantine.
   [[nodiscard]] bool is_careless(std::uint32_t client) const { return careless && client == 0; }
   [[nodiscard]] std::uint32_t users_of(std::uint32_t client) const {

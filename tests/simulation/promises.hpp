@@ -51,7 +51,6 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"released means that a quorum had the lock", Promise::knowledge},
     {"a lease is lost once", Promise::knowledge},
     {"who was forced out is told so", Promise::knowledge},
-    {"a lease that a quorum can renew is not lost", Promise::progress},
     {"a loss is told a tenth of the lease before the validity ends", Promise::knowledge},
     {"an ended validity is never extended", Promise::knowledge},
     {"a lost lease only ends earlier", Promise::knowledge},

@@ -117,8 +117,10 @@ void World::markers_must_come_back() {
   if (!answers_in_time || !plan.forgets() || plan.other_sets ||
       std::ranges::all_of(scene_.nodes, is_marked))
     return;
+  const testing::KeyTerms terms = plan.key_terms();  // of all clients
+  const Duration longest = documented::quarantine(terms.max_lease, terms.drift_factor);
   // A client waits once more where another one has marked the node, or it forgot meanwhile.
-  live_until(scene_.now + 2 * documented::quarantine(plan.max_lease(), 0.05) + seconds(4));
+  live_until(scene_.now + 2 * longest + seconds(4));
   const bool all_gone = std::ranges::none_of(scene_.nodes, is_marked);
   bool anybody = false;
   for (ClientIndex client = 0; client < clients_.count(); ++client) {

@@ -23,7 +23,6 @@ Judged judged(const Plan& plan) {
           .rules = plan.judges_rules && plan.spares == 0,
           .clones = plan.cloned,
           .first_counts = plan.lie != Lie::members,
-          .lasting_lease = plan.lasting_lease(),
           .all_fit = !plan.other_settings && !plan.false_run_id && plan.lie == Lie::none};
 }
 
@@ -65,17 +64,16 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
       nodes[node].data.put_fence(engine::stripe_of(name), values.at(plan.fence));
     }
   }
-  // Beyond floors, what a quorum has is carried to the others.
-  const bool all = plan.fence == FenceDamage::of_quorum_last;
-  const bool others = all && plan.engine.nodes >= 3;  // enough of them for a quorum
+  if (one) invariants.fence_damaged(0);
+  if (plan.fence != FenceDamage::of_quorum_last) return;
+  // Beyond floors what a quorum has is carried to the others, so none is damage of its node alone.
+  // The first node has one grant left; with another one the quorum is there without it.
+  for (NodeIndex node = 0; node < plan.engine.nodes; ++node) invariants.fence_damaged(node);
+  if (plan.engine.nodes < 3) return;
   for (const std::string& name : plan.names) {
-    if (!others) break;
     const std::uint32_t stripe = engine::stripe_of(name);
     nodes[0].data.put_fence(stripe, std::to_string(engine::token_limit - 2));
     nodes[engine::quorum_of(plan.engine.nodes)].data.put_fence(stripe, values.at(plan.fence));
-  }
-  for (NodeIndex node = 0; node < (one ? 1U : all ? plan.engine.nodes : 0U); ++node) {
-    invariants.fence_damaged(node);
   }
 }
 

@@ -6,6 +6,9 @@
 #include <numeric>
 #include <string>
 
+#include "wire/command_writer.hpp"
+#include "wire/node_marker.hpp"
+
 namespace redlock::simulation {
 namespace {
 
@@ -67,41 +70,37 @@ std::vector<NodeIndex> Servers::first_members() const {
 
 void Servers::set_marker(NodeIndex node, const std::string& set, std::uint64_t epoch,
                          const std::vector<NodeIndex>& members) {
-  std::string text;
+  std::vector<engine::Member> listed;
   for (const NodeIndex member : members) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", member, address_of(member));
+    listed.push_back({std::to_string(member), address_of(member)});
   }
   scene_.nodes[node].data.set_marker(
       {{"id", std::to_string(node)},
        {"layout", "redlock-3"},
        {"nodes", std::to_string(members.size())},
        {"epoch", std::to_string(epoch)},
-       {"members", text},
+       {"members", wire::NodeMarker::members_text(listed)},
        {"max_lease_ms", std::to_string(scene_.plan.engine.max_lease.count())},
        {"set", set}});
 }
 
 std::string Servers::ask(NodeIndex node, const std::vector<std::string>& words) {
   NodeServer& server = servers_[node];
-  std::string call;
-  const auto write = [&call](const auto& all) {
-    call += fmt::format("*{}\r\n", std::size(all));
-    for (const auto& word : all) call += fmt::format("${}\r\n{}\r\n", word.size(), word);
-  };
   const std::string& password = scene_.plan.password;
+  std::string login;
+  if (!password.empty()) wire::CommandWriter::write(login, {"AUTH", password});
+  std::string command;
+  wire::CommandWriter writer(command, words.size());
+  for (const std::string& word : words) writer.bulk(word);
   asked_ = node;
   server.accept(operators);
   std::string reply;
-  if (!password.empty()) {
-    write(std::vector<std::string>{"AUTH", password});
-    if (!server.take(operators, call, scene_.nodes[node].now_us(scene_.now), reply)) return reply;
-    call.clear();
+  bool open = true;
+  for (const std::string& bytes : {login, command}) {
     reply.clear();
+    open = open && server.take(operators, bytes, scene_.nodes[node].now_us(scene_.now), reply);
   }
-  write(words);
-  if (server.take(operators, call, scene_.nodes[node].now_us(scene_.now), reply)) {
-    server.close(operators);
-  }
+  if (open) server.close(operators);
   return reply;
 }
 
