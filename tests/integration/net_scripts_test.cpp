@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the scripts make of a user that lacks rights, which only real servers check, in the form for
 // Redis 7 and in the form for 6.2. What they do otherwise is in tests/simulation.
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <string>
 #include <vector>
@@ -83,6 +84,11 @@ TEST_CASE("a lease that the user may not set leaves no lock behind") {
     CHECK((contains(refusal, "can't run this command") ||
            contains(refusal, "has no permissions to run the 'pexpire' command")));
     CHECK(redis({"EXISTS", key_of_lock}) == "0");
+    // Nor a line.
+    CHECK(redis(Calls(flags).acquire(1)).starts_with("1\n"));
+    const std::string held = client.command(Calls(flags).acquire(2, "aa"));
+    CHECK((held.starts_with("0\n") && std::ranges::count(held, '\n') == 1));  // no place
+    CHECK(redis({"EXISTS", wire::redlock_layout.line(*the_lock)}) == "0");
   }
 }
 

@@ -420,7 +420,8 @@ void NodeServer::call_script(Asked& asked, const Script& script) {
     asked.session.knows_its_role = true;
   }
   if (!was_marked && data_.is_marked(now_us_ / 1'000)) host_.on_marked(asked.stream);
-  const bool disturbed = data_.ailment != Ailment::none || denies(Denied::time);
+  const bool disturbed =
+      data_.ailment != Ailment::none || denies(Denied::time) || denies(Denied::pexpire);
   host_.on_executed(asked.stream,
                     {run.script, run.keys, run.arguments, bytes, &before, told_, disturbed});
 }

@@ -120,9 +120,9 @@ void choose_wakes(Plan& plan) {
   // Where little passes, or now and then a message takes long, what follows them would be late.
   if (plan.window < 65'536 || plan.slow_per_mille > 0) wakes.forged *= 10;
   if (random.chance(300)) {
-    wakes.cut = 1 + random.below(plan.engine.nodes);
-    wakes.by = random.pick({Denied::subscribe, Denied::hello, Denied::publish});
-    wakes.on_and_off = random.chance(400);
+    plan.withheld.nodes = 1 + random.below(plan.engine.nodes);
+    plan.withheld.what = random.pick({Denied::subscribe, Denied::hello, Denied::publish});
+    plan.withheld.on_and_off = random.chance(400);
   }
 }
 
@@ -224,12 +224,12 @@ void choose_false_run_id(Plan& plan) {
 /// Nodes where clients may not set the end of a key: they grant nothing, and keep nothing for ever.
 void choose_no_ends(Plan& plan) {
   Random random(plan.seed ^ 0x9e4d);
-  const bool possible = plan.kind == WorldKind::orderly && !plan.engine.quarantine &&
-                        plan.in_order == 0 && plan.spares == 0 && !plan.cloned;
+  const bool possible = (plan.kind == WorldKind::orderly || plan.kind == WorldKind::forgetful) &&
+                        plan.spares == 0 && !plan.cloned;
   if (!possible || !random.chance(150)) return;
-  plan.wakes.cut = 1 + random.below(plan.engine.nodes);
-  plan.wakes.by = Denied::pexpire;
-  plan.wakes.on_and_off = random.chance(700);
+  plan.withheld.nodes = 1 + random.below(plan.engine.nodes);
+  plan.withheld.what = Denied::pexpire;
+  plan.withheld.on_and_off = random.chance(700);
 }
 
 /// A node that an operator told of members whom nobody else was told of.
@@ -265,7 +265,7 @@ void choose_replacements(Plan& plan) {
   // In half of them few clients hold most of the time, with some nodes out of their reach.
   if (random.chance(500)) {
     plan.engine.nodes = 3;
-    plan.wakes.cut = std::min(plan.wakes.cut, plan.engine.nodes);
+    plan.withheld.nodes = std::min(plan.withheld.nodes, plan.engine.nodes);
     plan.clients = 2;
     plan.users_per_client = 1;
     plan.owners_per_client = 0;
@@ -448,7 +448,7 @@ JudgedWaiting Plan::judged_waiting() const {
   if (!waits) return judged;
   const Duration trip = 2 * longest_way();
   const Duration drift = between_probes * 2 * drift_bound_ppm / 1'000'000;
-  judged.order = wakes.all_arrive();
+  judged.order = all_wakes_arrive();
   // Before it knows how far the nodes are a client asks for the shortest turn, and may miss it.
   if (!distances.empty()) judged.overtaken_at_most = 4;
   judged.delays_differ = trip + drift + milliseconds(1);
@@ -463,7 +463,7 @@ JudgedWaiting Plan::judged_waiting() const {
     judged.drift_factor = std::max(judged.drift_factor, factor);
   }
   const Duration places = documented::length_of_turn(trip) * (static_cast<int>(clients) + 1);
-  if (is_calm() && wakes.all_arrive()) {
+  if (is_calm() && all_wakes_arrive()) {
     // A waiter that is behind asks when each one before it could have taken a lock that ended.
     // Where the votes are split at first, gathering them takes four trips in vain, or eight; they
     // are split more often where two waiters may have half of them each.
@@ -477,7 +477,7 @@ JudgedWaiting Plan::judged_waiting() const {
     // By its own timers: once a second, and in turn.
     judged.free_at_most = documented::between_questions * 11 / 10 + places + 20 * trip;
     if (!is_calm()) judged.free_at_most += engine.node_timeout * 4;
-    bool clients_alone = wakes.all_arrive() && distances.empty();
+    bool clients_alone = all_wakes_arrive() && distances.empty();
     for (std::size_t fault = 0; fault < fault_count; ++fault) {
       if (faults[fault] && !happens_to_client(static_cast<Fault>(fault))) clients_alone = false;
     }
@@ -492,7 +492,7 @@ JudgedWaiting Plan::judged_waiting() const {
   // A call that comes too late takes the votes once before it is behind the others. Where wake-ups
   // are lost, the one behind it comes by its own timer each time.
   if (too_late_clients > 0) {
-    const Duration each = wakes.all_arrive() ? trip : documented::between_questions;
+    const Duration each = all_wakes_arrive() ? trip : documented::between_questions;
     judged.free_at_most += static_cast<int>(too_late_clients * users_per_client) * each;
   }
   return judged;
@@ -530,9 +530,9 @@ std::string Plan::in_words() const {
   if (wakes.doubled > 0) text += fmt::format(" {} doubled,", wakes.doubled);
   if (wakes.late > 0) text += fmt::format(" {} late,", wakes.late);
   if (wakes.forged > Duration::zero()) text += " forged ones,";
-  if (wakes.cut > 0)
-    text += fmt::format(" {} nodes without {},", wakes.cut,
-                        wakes.by == Denied::pexpire ? "PEXPIRE" : "Pub/Sub");
+  if (withheld.nodes > 0)
+    text += fmt::format(" {} nodes without {},", withheld.nodes,
+                        withheld.is_end() ? "PEXPIRE" : "Pub/Sub");
   if (owners_per_client > 0) text += fmt::format(" {} owners of a client,", owners_per_client);
   if (other_settings) text += " other settings,";
   if (!drift_factors.empty()) text += " other drift factors,";

@@ -54,12 +54,16 @@ struct WakeFaults {
   std::uint32_t doubled = 0;  ///< likewise
   std::uint32_t late = 0;     ///< likewise: they arrive after all, perhaps on another connection
   Duration forged{};          ///< between two that no node has sent, at most; zero: there are none
-  std::uint32_t cut = 0;      ///< nodes, the first ones, where clients may not use Pub/Sub
-  Denied by = Denied::publish;  ///< what is denied there
-  bool on_and_off = false;      ///< and permitted again, and denied
+};
 
-  /// Every message arrives once at least, and in time.
-  [[nodiscard]] bool all_arrive() const { return lost == 0 && late == 0 && cut == 0; }
+/// What users may not do on some nodes alone, beside what they may do nowhere.
+struct Withheld {
+  std::uint32_t nodes = 0;  ///< the first ones
+  Denied what = Denied::publish;
+  bool on_and_off = false;  ///< and permitted again, and withheld
+
+  /// The end of keys; otherwise it is Pub/Sub, in one way or another.
+  [[nodiscard]] bool is_end() const { return nodes > 0 && what == Denied::pexpire; }
 };
 
 struct Plan {
@@ -102,6 +106,7 @@ struct Plan {
   std::uint32_t in_order = 0;  ///< calls of three that do not overtake those who wait
   bool waits = false;          ///< clients near the nodes, and how they wait is judged
   WakeFaults wakes = {};
+  Withheld withheld;
   bool other_settings = false;             ///< the last client was given another longest lease
   std::vector<double> drift_factors = {};  ///< of the clients; all are at least what clocks do
   std::string password = {};               ///< empty: nodes need none
@@ -131,6 +136,11 @@ struct Plan {
   }
   [[nodiscard]] bool denies(Denied what) const {
     return denied.test(static_cast<std::size_t>(what));
+  }
+
+  /// Every message that wakes a waiter arrives once at least, and in time.
+  [[nodiscard]] bool all_wakes_arrive() const {
+    return wakes.lost == 0 && wakes.late == 0 && withheld.nodes == 0;
   }
 
   [[nodiscard]] bool is_fence_of_quorum() const {

@@ -114,7 +114,7 @@ void World::markers_must_come_back() {
     return node.data.is_marked(node.now_ms(scene_.now));
   };
   const bool answers_in_time = plan.window >= 4'000 && plan.slow_per_mille == 0;
-  if (!answers_in_time || !plan.forgets() || plan.other_sets ||
+  if (!answers_in_time || plan.withheld.is_end() || !plan.forgets() || plan.other_sets ||
       std::ranges::all_of(scene_.nodes, is_marked))
     return;
   const testing::KeyTerms terms = plan.key_terms();  // of all clients
@@ -180,8 +180,8 @@ void World::dispatch(const Event& event) {
       return servers_.late_wake(event);
     case Event::What::forged_wake:
       return servers_.forged_wake();
-    case Event::What::pubsub:
-      return servers_.pubsub(event);
+    case Event::What::withheld:
+      return servers_.withhold(event);
     case Event::What::replacement:
       return replacements_.go_on();
     case Event::What::tidy:

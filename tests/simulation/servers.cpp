@@ -223,10 +223,11 @@ void Servers::begin_wake_faults() {
     scene_.at(scene_.now + wakes_.between(faults.forged / 2, faults.forged),
               Event::What::forged_wake);
   }
-  for (NodeIndex node = 0; node < faults.cut; ++node) {
-    servers_[node].set_denied(faults.by, true);
-    if (!faults.on_and_off) continue;
-    scene_.at(scene_.now + wakes_.up_to(scene_.plan.length), Event::What::pubsub, node, 1);
+  const Withheld& withheld = scene_.plan.withheld;
+  for (NodeIndex node = 0; node < withheld.nodes; ++node) {
+    servers_[node].set_denied(withheld.what, true);
+    if (!withheld.on_and_off) continue;
+    scene_.at(scene_.now + wakes_.up_to(scene_.plan.length), Event::What::withheld, node, 1);
   }
 }
 
@@ -287,15 +288,15 @@ std::string Servers::forged_text() {
   return std::to_string(waiter) + ' ' + std::to_string(after);
 }
 
-void Servers::pubsub(const Event& event) {
+void Servers::withhold(const Event& event) {
   if (scene_.ending) return;
   const bool permitted = event.b != 0;
-  servers_[event.a].set_denied(scene_.plan.wakes.by, !permitted);
+  servers_[event.a].set_denied(scene_.plan.withheld.what, !permitted);
   scene_.note(15, event.a, 5 + event.b, [&] {
     return fmt::format("node {} {} {}", event.a, permitted ? "permits" : "denies",
-                       scene_.plan.wakes.by == Denied::pexpire ? "PEXPIRE" : "Pub/Sub");
+                       scene_.plan.withheld.is_end() ? "PEXPIRE" : "Pub/Sub");
   });
-  scene_.at(scene_.now + wakes_.up_to(scene_.plan.length), Event::What::pubsub, event.a,
+  scene_.at(scene_.now + wakes_.up_to(scene_.plan.length), Event::What::withheld, event.a,
             permitted ? 0 : 1);
 }
 

@@ -42,7 +42,7 @@ class Servers final : NodeServerHost {
   // Events.
   void late_wake(const Event& event);
   void forged_wake();
-  void pubsub(const Event& event);
+  void withhold(const Event& event);
 
   [[nodiscard]] bool is_down(NodeIndex node) const { return states_[node].down; }
   /// When it was stopped last.

@@ -32,6 +32,7 @@ if redis.call('EXISTS', marker) == 1 then
 elseif pending then
   local waits = redis.call('HGET', notes, 'pending')
   if not waits then
+    redis.call('PEXPIRE', notes, kept) -- as in pending.lua
     redis.call('HSET', notes, 'pending', next_id)
     redis.call('PEXPIRE', notes, kept)
   end

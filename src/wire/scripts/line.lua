@@ -65,7 +65,13 @@ local function open_line(lock, line, waiters)
         return
       end
     end
-    redis.call('PEXPIRE', line, '3000')
+    local ends = redis.pcall('PEXPIRE', line, '3000')
+    if type(ends) == 'table' then -- refused: nobody comes into a line without an end
+      if is_new then
+        redis.call('ZREM', line, waiter)
+      end
+      error(ends.err)
+    end
     local record = string.format('%.0f', alive_until) .. manner
     if is_new and holder and holder ~= '' then
       redis.call('HSET', waiters, waiter, record, '@' .. waiter, holder)

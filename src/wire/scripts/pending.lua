@@ -10,10 +10,12 @@ local fields = redis.call('HGETALL', marker)
 if #fields > 0 then
   return fields
 end
+-- First, too: a user who may not set its end writes no note.
+redis.call('PEXPIRE', notes, ARGV[2])
 local id = redis.call('HGET', notes, 'pending')
 if not id then
   id = ARGV[1]
   redis.call('HSET', notes, 'pending', id)
+  redis.call('PEXPIRE', notes, ARGV[2])
 end
-redis.call('PEXPIRE', notes, ARGV[2])
 return id
