@@ -78,6 +78,7 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a client that reaches the members of its set knows them", Promise::progress},
     {"a member that lost its data gets its marker back", Promise::progress},
     {"a release gives a waiter its turn", Promise::progress},
+    {"a free lock is kept for half a second at most", Promise::progress},
     {"a hand-off costs few messages", Promise::progress},
     {"a client that left is in no line", Promise::tidiness},
     {"of many waiters those that are dead are taken out", Promise::tidiness},

@@ -81,6 +81,8 @@ inline constexpr auto script_bugs = std::to_array<ScriptBug>({
      ScriptBug::Where::waiting},
     {"line_of_one_without_rights", wire::scripts::line,
      "redis.call('ZREM', line, waiter)\n      end", "end", ScriptBug::Where::waiting},
+    {"turn_far_ahead_counts", wire::scripts::line, "ends - now_ms <= longest_turn and ends or 0",
+     "ends", ScriptBug::Where::everywhere},
     {"dead_waiters_kept", wire::scripts::line, "if not place or place < few then", "if true then",
      ScriptBug::Where::waiting},
     {"pending_id_not_kept", wire::scripts::pending, "redis.call('HSET', notes, 'pending', id)",
