@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fmt/format.h>
 
 #include "simulation/documented.hpp"
+#include "support/documented_keys.hpp"
 #include "wire/key_layout.hpp"
 #include "wire/node_marker.hpp"
 
@@ -212,6 +214,21 @@ void NodeData::remove_foreign(std::string_view name) {
 
 void NodeData::put_fence(std::uint32_t stripe, Keyspace::Value value) {
   keys.put(fence_key(stripe), std::move(value));
+}
+
+void NodeData::put_dead_waiter(std::string_view name, std::uint32_t number, std::int64_t now_us) {
+  const std::int64_t now_ms = now_us / 1'000;
+  const auto of_line = [&](const std::string& key, Keyspace::Value none) -> Keyspace::Value& {
+    auto* entry = keys.find(key, now_ms, false);
+    if (entry == nullptr) entry = &keys.put(key, std::move(none));
+    entry->ends_ms = now_ms + testing::key_lives::of_line({}).count();
+    return entry->value;
+  };
+  const std::string waiter = fmt::format("dead:{}", number);
+  auto& line = std::get<SortedSet>(of_line(redlock_layout.line(name), SortedSet()));
+  line.set(waiter, static_cast<double>(now_us - 60'000'000 + number));
+  auto& records = std::get<Hash>(of_line(redlock_layout.waiters(name), Hash()));
+  records.set(waiter, fmt::format("{} w 20", now_ms - 1));
 }
 
 void NodeData::lose_fence(std::uint32_t stripe) {

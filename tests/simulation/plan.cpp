@@ -204,6 +204,13 @@ void choose_waiting(Plan& plan) {
   }
 }
 
+/// Those who waited are gone, all at once, and none of them left its line.
+void choose_dead_waiters(Plan& plan) {
+  Random random(plan.seed ^ 0xdead);
+  if (!plan.waits || !random.chance(60)) return;
+  plan.dead_waiters = random.pick({10U, 80U, 200U});
+}
+
 /// Fences that a quorum of nodes has raised beyond what clocks explain.
 void choose_far_fences(Plan& plan) {
   Random random(plan.seed ^ 0xfe2ce);
@@ -434,6 +441,7 @@ Plan plan_of(std::uint64_t seed) {
   choose_waiting(plan);
   choose_wakes(plan);
   choose_clones(plan);
+  choose_dead_waiters(plan);
   choose_far_fences(plan);
   choose_false_run_id(plan);
   choose_replacements(plan);
@@ -495,6 +503,13 @@ JudgedWaiting Plan::judged_waiting() const {
     const Duration each = all_wakes_arrive() ? trip : documented::between_questions;
     judged.free_at_most += static_cast<int>(too_late_clients * users_per_client) * each;
   }
+  // Every question passes over some of them, by no wake-up.
+  if (dead_waiters > 0) {
+    judged.passed_on_within = Duration::zero();
+    judged.asks_per_grant = 0;
+    const std::size_t questions = dead_waiters / documented::passed_over + 1;
+    judged.free_at_most += static_cast<int>(questions) * documented::between_questions * 11 / 10;
+  }
   return judged;
 }
 
@@ -525,6 +540,7 @@ std::string Plan::in_words() const {
   if (crowd) text += " a crowd,";
   if (in_order > 0) text += fmt::format(" {} calls of 3 in order,", in_order);
   if (waits) text += " all wait,";
+  if (dead_waiters > 0) text += fmt::format(" {} dead waiters,", dead_waiters);
   if (too_late_clients > 0) text += fmt::format(" {} clients too late,", too_late_clients);
   if (wakes.lost > 0) text += fmt::format(" {} wake-ups of 1000 lost,", wakes.lost);
   if (wakes.doubled > 0) text += fmt::format(" {} doubled,", wakes.doubled);

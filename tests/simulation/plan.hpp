@@ -102,9 +102,10 @@ struct Plan {
   bool older_states = false;              ///< nodes restart with what they had a while ago
   std::uint32_t spares = 0;               ///< servers that become members
   bool members_forget = false;            ///< one at a time, while members change
-  bool crowd = false;          ///< the first client has 250 users, each with its own lock
-  std::uint32_t in_order = 0;  ///< calls of three that do not overtake those who wait
-  bool waits = false;          ///< clients near the nodes, and how they wait is judged
+  bool crowd = false;              ///< the first client has 250 users, each with its own lock
+  std::uint32_t in_order = 0;      ///< calls of three that do not overtake those who wait
+  bool waits = false;              ///< clients near the nodes, and how they wait is judged
+  std::uint32_t dead_waiters = 0;  ///< that stand in every line, before all others
   WakeFaults wakes = {};
   Withheld withheld;
   bool other_settings = false;             ///< the last client was given another longest lease

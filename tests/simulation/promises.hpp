@@ -81,6 +81,7 @@ inline constexpr auto promised = std::to_array<Promised>({
     {"a free lock is kept for half a second at most", Promise::progress},
     {"a hand-off costs few messages", Promise::progress},
     {"a client that left is in no line", Promise::tidiness},
+    {"a call passes over 64 waiters at most", Promise::progress},
     {"of many waiters those that are dead are taken out", Promise::tidiness},
     {"a key that is no fence and no marker has an end", Promise::tidiness},
     {"a key ends when documents say", Promise::tidiness},

@@ -50,6 +50,9 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
     clocks.emplace_back(now, shows, drift);
   }
   if (plan.absurd_clock) nodes.back().wall.step(now, std::chrono::hours(24 * 365 * 80));
+  for (std::uint32_t dead = 1; dead <= plan.dead_waiters; ++dead) {
+    for (SimNode& node : nodes) node.data.put_dead_waiter(plan.names[0], dead, node.now_us(now));
+  }
   if (plan.fence == FenceDamage::none) return;
   const std::map<FenceDamage, Keyspace::Value> values{
       {FenceDamage::ahead, std::to_string(Invariants::damaged_fence)},

@@ -83,6 +83,8 @@ inline constexpr auto script_bugs = std::to_array<ScriptBug>({
      "redis.call('ZREM', line, waiter)\n      end", "end", ScriptBug::Where::waiting},
     {"turn_far_ahead_counts", wire::scripts::line, "ends - now_ms <= longest_turn and ends or 0",
      "ends", ScriptBug::Where::everywhere},
+    {"all_dead_passed_over", wire::scripts::line, "local most_in_a_call = 64",
+     "local most_in_a_call = 1000000", ScriptBug::Where::waiting},
     {"dead_waiters_kept", wire::scripts::line, "if not place or place < few then", "if true then",
      ScriptBug::Where::waiting},
     {"pending_id_not_kept", wire::scripts::pending, "redis.call('HSET', notes, 'pending', id)",

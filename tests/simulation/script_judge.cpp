@@ -386,6 +386,9 @@ class ScriptJudge {
       require(same == after.end() || same->place <= was_there.place || same->name == anew,
               "no waiter is moved back");
     }
+    // Two more by their place, and the caller.
+    require(before_.waiters(name, now_).size() <= after.size() + documented::passed_over + 3,
+            "a call passes over 64 waiters at most");
     // A clock that is set back may revive one of the two keys alone.
     require_if_undisturbed(after_.line_is_whole(name, now_) || !before_.line_is_whole(name, now_),
                            "a line holds only what its waiters need");
