@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Deletes locks that are still their owners', and gives the turn to the next waiter. Any number of
--- locks in one call, each for itself.
+-- locks in one call, each for itself, up to one that the user may not look at: an error for all.
 --   KEYS  for each lock: lock, line, waiters (see line.lua)
 --   ARGV  for each lock: owner, which waiters are told: 1 the first alone, other nodes tell the
 --         second; 2 both
