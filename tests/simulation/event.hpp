@@ -30,7 +30,7 @@ struct Event {
     many_forget,      ///< a quorum of nodes forgets the newest grants; a: also if one just did
     late_wake,        ///< a message that woke somebody, number b of node a, comes after all
     forged_wake,      ///< somebody publishes what no node has
-    withheld,         ///< from now on users may not do something on a node (b: they may)
+    withheld,         ///< node a: users may not do there what the plan withholds (b: they may)
     replacement,      ///< an operator who replaces members does the next thing
     tidy,             ///< look at what is left on the nodes
   };

@@ -94,7 +94,7 @@ struct NodeData {
   /// A number, text that is none, or a value of another type.
   void put_fence(std::uint32_t stripe, Keyspace::Value value);
   void lose_fence(std::uint32_t stripe);
-  /// One that does not count as alive any more, of a client that nobody is; the line has its end.
+  /// A waiter that counts as dead, of no client that is there. Its keys end as any line's.
   void put_dead_waiter(std::string_view name, std::uint32_t number, std::int64_t now_us);
 
   Keyspace keys;

@@ -408,6 +408,7 @@ void NodeServer::call_script(Asked& asked, const Script& script) {
   told_ = 0;
   at_maxmemory_ = script.at_maxmemory;
   wrote_ = false;
+  was_denied_ = false;
   const bool was_marked = data_.is_marked(now_us_ / 1'000);
   std::string bytes;
   RespReply reply(bytes, asked.session.resp3);
@@ -420,8 +421,7 @@ void NodeServer::call_script(Asked& asked, const Script& script) {
     asked.session.knows_its_role = true;
   }
   if (!was_marked && data_.is_marked(now_us_ / 1'000)) host_.on_marked(asked.stream);
-  const bool disturbed =
-      data_.ailment != Ailment::none || denies(Denied::time) || denies(Denied::pexpire);
+  const bool disturbed = data_.ailment != Ailment::none || was_denied_;
   host_.on_executed(asked.stream,
                     {run.script, run.keys, run.arguments, bytes, &before, told_, disturbed});
 }
@@ -464,10 +464,11 @@ void NodeServer::call_from_script(Words words, Reply& reply) {
   if (!row->takes(words.size())) {
     return reply.error("ERR Wrong number of args calling Redis command from script");
   }
-  const bool denied = (row->name == "PUBLISH" && denies(Denied::publish)) ||
-                      (row->name == "TIME" && denies(Denied::time)) ||
+  const bool denied_a_message = row->name == "PUBLISH" && denies(Denied::publish);
+  const bool denied = (row->name == "TIME" && denies(Denied::time)) ||
                       (row->name == "PEXPIRE" && denies(Denied::pexpire));
-  if (denied) {
+  was_denied_ = was_denied_ || denied;
+  if (denied || denied_a_message) {
     return reply.error("ERR The user executing the script can't run this command or subcommand");
   }
   // What has begun to write goes on. At maxmemory also what says so beforehand.

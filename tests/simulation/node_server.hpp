@@ -197,6 +197,7 @@ class NodeServer final : Publisher, ScriptHost {
   std::string own_pushes_;     // to that one
   bool at_maxmemory_ = false;  // it may write there
   bool wrote_ = false;         // it cannot be stopped any more
+  bool was_denied_ = false;    // its user might not do all of it, beside messages
   std::uint32_t told_ = 0;     // messages to waiters
   std::uint32_t lies_ = 0;
 };

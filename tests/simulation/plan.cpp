@@ -503,8 +503,8 @@ JudgedWaiting Plan::judged_waiting() const {
     const Duration each = all_wakes_arrive() ? trip : documented::between_questions;
     judged.free_at_most += static_cast<int>(too_late_clients * users_per_client) * each;
   }
-  // Every question passes over some of them, by no wake-up.
-  if (dead_waiters > 0) {
+  // A question passes over 64 of them; nothing but a waiter's own timer brings the next one.
+  if (dead_waiters > documented::passed_over) {
     judged.passed_on_within = Duration::zero();
     judged.asks_per_grant = 0;
     const std::size_t questions = dead_waiters / documented::passed_over + 1;
@@ -548,7 +548,7 @@ std::string Plan::in_words() const {
   if (wakes.forged > Duration::zero()) text += " forged ones,";
   if (withheld.nodes > 0)
     text += fmt::format(" {} nodes without {},", withheld.nodes,
-                        withheld.is_end() ? "PEXPIRE" : "Pub/Sub");
+                        withheld.what == Denied::pexpire ? "PEXPIRE" : "Pub/Sub");
   if (owners_per_client > 0) text += fmt::format(" {} owners of a client,", owners_per_client);
   if (other_settings) text += " other settings,";
   if (!drift_factors.empty()) text += " other drift factors,";

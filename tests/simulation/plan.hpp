@@ -61,9 +61,6 @@ struct Withheld {
   std::uint32_t nodes = 0;  ///< the first ones
   Denied what = Denied::publish;
   bool on_and_off = false;  ///< and permitted again, and withheld
-
-  /// The end of keys; otherwise it is Pub/Sub, in one way or another.
-  [[nodiscard]] bool is_end() const { return nodes > 0 && what == Denied::pexpire; }
 };
 
 struct Plan {
@@ -105,7 +102,7 @@ struct Plan {
   bool crowd = false;              ///< the first client has 250 users, each with its own lock
   std::uint32_t in_order = 0;      ///< calls of three that do not overtake those who wait
   bool waits = false;              ///< clients near the nodes, and how they wait is judged
-  std::uint32_t dead_waiters = 0;  ///< that stand in every line, before all others
+  std::uint32_t dead_waiters = 0;  ///< in the line of each node at first, before all others
   WakeFaults wakes = {};
   Withheld withheld;
   bool other_settings = false;             ///< the last client was given another longest lease
@@ -139,7 +136,7 @@ struct Plan {
     return denied.test(static_cast<std::size_t>(what));
   }
 
-  /// Every message that wakes a waiter arrives once at least, and in time.
+  /// Every waiter may stand in every line, and the messages that wake it all arrive, in time.
   [[nodiscard]] bool all_wakes_arrive() const {
     return wakes.lost == 0 && wakes.late == 0 && withheld.nodes == 0;
   }

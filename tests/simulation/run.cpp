@@ -93,6 +93,7 @@ void World::run() {
   // Everything is repaired, given back, and there is time for it to become true.
   scene_.ending = true;
   faults_.repair_all();
+  servers_.permit_all();
   replacements_.finish();
   clients_.end_pauses();
   workload_.end();
@@ -114,7 +115,7 @@ void World::markers_must_come_back() {
     return node.data.is_marked(node.now_ms(scene_.now));
   };
   const bool answers_in_time = plan.window >= 4'000 && plan.slow_per_mille == 0;
-  if (!answers_in_time || plan.withheld.is_end() || !plan.forgets() || plan.other_sets ||
+  if (!answers_in_time || !plan.forgets() || plan.other_sets ||
       std::ranges::all_of(scene_.nodes, is_marked))
     return;
   const testing::KeyTerms terms = plan.key_terms();  // of all clients

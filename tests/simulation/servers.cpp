@@ -288,13 +288,20 @@ std::string Servers::forged_text() {
   return std::to_string(waiter) + ' ' + std::to_string(after);
 }
 
+void Servers::permit_all() {
+  const Withheld& withheld = scene_.plan.withheld;
+  for (NodeIndex node = 0; node < withheld.nodes; ++node) {
+    servers_[node].set_denied(withheld.what, false);
+  }
+}
+
 void Servers::withhold(const Event& event) {
   if (scene_.ending) return;
   const bool permitted = event.b != 0;
   servers_[event.a].set_denied(scene_.plan.withheld.what, !permitted);
   scene_.note(15, event.a, 5 + event.b, [&] {
     return fmt::format("node {} {} {}", event.a, permitted ? "permits" : "denies",
-                       scene_.plan.withheld.is_end() ? "PEXPIRE" : "Pub/Sub");
+                       scene_.plan.withheld.what == Denied::pexpire ? "PEXPIRE" : "Pub/Sub");
   });
   scene_.at(scene_.now + wakes_.up_to(scene_.plan.length), Event::What::withheld, event.a,
             permitted ? 0 : 1);

@@ -43,6 +43,7 @@ class Servers final : NodeServerHost {
   void late_wake(const Event& event);
   void forged_wake();
   void withhold(const Event& event);
+  void permit_all();
 
   [[nodiscard]] bool is_down(NodeIndex node) const { return states_[node].down; }
   /// When it was stopped last.

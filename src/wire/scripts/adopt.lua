@@ -32,9 +32,12 @@ if redis.call('EXISTS', marker) == 1 then
 elseif pending then
   local waits = redis.call('HGET', notes, 'pending')
   if not waits then
-    redis.call('PEXPIRE', notes, kept) -- as in pending.lua
     redis.call('HSET', notes, 'pending', next_id)
-    redis.call('PEXPIRE', notes, kept)
+    local ends = redis.pcall('PEXPIRE', notes, kept)
+    if type(ends) == 'table' then -- as in pending.lua
+      redis.call('DEL', notes)
+      return redis.error_reply(ends.err .. ' (PEXPIRE)')
+    end
   end
   if waits ~= pending then
     return waits or next_id

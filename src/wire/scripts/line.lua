@@ -66,7 +66,7 @@ local function open_line(lock, line, waiters)
       end
     end
     local ends = redis.pcall('PEXPIRE', line, '3000')
-    if type(ends) == 'table' then -- refused: nobody comes into a line without an end
+    if type(ends) == 'table' then -- refused: who may not set the line's end does not come in
       if is_new then
         redis.call('ZREM', line, waiter)
       end
@@ -172,7 +172,7 @@ local function open_line(lock, line, waiters)
     local turn = string.match(redis.call('HGET', waiters, lock) or '', '^%S+')
     remove(waiter)
     if how then
-      enter(clock(), waiter, how, ...)
+      pcall(enter, clock(), waiter, how, ...)
     end
     if turn == waiter then
       end_turn()

@@ -10,12 +10,15 @@ local fields = redis.call('HGETALL', marker)
 if #fields > 0 then
   return fields
 end
--- First, too: a user who may not set its end writes no note.
-redis.call('PEXPIRE', notes, ARGV[2])
-local id = redis.call('HGET', notes, 'pending')
-if not id then
-  id = ARGV[1]
-  redis.call('HSET', notes, 'pending', id)
-  redis.call('PEXPIRE', notes, ARGV[2])
+local known = redis.call('HGET', notes, 'pending')
+if not known then
+  redis.call('HSET', notes, 'pending', ARGV[1])
 end
-return id
+local ends = redis.pcall('PEXPIRE', notes, ARGV[2])
+if type(ends) == 'table' then -- refused (by an ACL, say): a note without an end must not stay
+  if not known then
+    redis.call('DEL', notes)
+  end
+  return redis.error_reply(ends.err .. ' (PEXPIRE)')
+end
+return known or ARGV[1]

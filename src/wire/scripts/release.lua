@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Deletes locks that are still their owners', and gives the turn to the next waiter. Any number of
--- locks in one call, each for itself, up to one that the user may not look at: an error for all.
+-- locks in one call, each for itself; at the first that the user may not look at or delete it ends,
+-- with an error for all.
 --   KEYS  for each lock: lock, line, waiters (see line.lua)
 --   ARGV  for each lock: owner, which waiters are told: 1 the first alone, other nodes tell the
 --         second; 2 both
@@ -27,7 +28,7 @@ for i = 1, #KEYS / 3 do
     pcall(function()
       local here = open_line(lock, line, waiters)
       if keeps_place then
-        here.enter(here.clock(), unpack(ARGV, 3))
+        pcall(here.enter, here.clock(), unpack(ARGV, 3))
       end
       if had then
         here.freed(told == '1')
