@@ -60,11 +60,19 @@ class Calls {
                                            .place = {.line = 1, .waited = 50ms, .turn = 20ms}},
                     client);
   }
-  [[nodiscard]] Words release(std::uint64_t owner) const {
-    return words_of(engine::ReleaseCommand{.name = the_lock, .owner = {{owner}}});
+  /// A client goes on waiting, with another call.
+  [[nodiscard]] Words release(std::uint64_t owner, std::string_view client = {}) const {
+    engine::ReleaseCommand command{.name = the_lock, .owner = {{owner}}, .alone = true};
+    if (!client.empty()) command.place = next_place;
+    return words_of(command, client);
+  }
+  [[nodiscard]] Words leave_to_the_next_call(std::string_view client) const {
+    return words_of(engine::LeaveCommand{.name = the_lock, .line = 1, .next = next_place}, client);
   }
 
  private:
+  static constexpr engine::Place next_place{.line = 1, .waited = 1ms, .turn = 20ms, .is_new = true};
+
   [[nodiscard]] Words words_of(const engine::Command& command, std::string_view client = {}) const {
     std::string bytes;
     wire::write_call(bytes, scripts_, engine::Form::source, command,
@@ -89,6 +97,30 @@ TEST_CASE("a lease that the user may not set leaves no lock behind") {
     const std::string held = client.command(Calls(flags).acquire(2, "aa"));
     CHECK((held.starts_with("0\n") && std::ranges::count(held, '\n') == 1));  // no place
     CHECK(redis({"EXISTS", wire::redlock_layout.line(*the_lock)}) == "0");
+  }
+}
+
+TEST_CASE("a client that may not be in line gives others their turn") {
+  for (const auto flags : both_forms) {
+    const Calls calls(flags);
+    NodeClient both(fleet().port(0));
+    REQUIRE(contains(both.command({"SUBSCRIBE", "redlock:wake:aa", "redlock:wake:bb"}), "subsc"));
+    const auto has_turn = [] {
+      const auto keys = wire::redlock_layout;
+      return redis({"HGET", keys.waiters(*the_lock), key_of_lock}).substr(0, 4);
+    };
+    for (const char* denied : {"-zadd", "-pexpire"}) {
+      CAPTURE(denied);
+      auto client = weak_user({"~*", "allchannels", "+@all", denied});
+      redis({"FLUSHALL"});
+      REQUIRE(redis(calls.acquire(1)) == "1\n1");
+      REQUIRE(redis(calls.acquire(2, "aa")).starts_with("0\n"));
+      REQUIRE(redis(calls.acquire(3, "bb")).starts_with("0\n"));
+      CHECK(client.command(calls.release(1, "cc")) == "1");
+      CHECK(has_turn() == "aa:1");
+      client.command(calls.leave_to_the_next_call("aa"));
+      CHECK(has_turn() == "bb:1");
+    }
   }
 }
 

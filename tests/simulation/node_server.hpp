@@ -47,7 +47,7 @@ struct ScriptRun {
   std::string_view reply;            ///< in RESP
   const NodeData* before = nullptr;  ///< what its keys were, and nothing else
   std::uint32_t told = 0;            ///< messages to waiters
-  bool disturbed = false;  ///< something is wrong with the node, or its user may not do all of it
+  bool disturbed = false;  ///< something is wrong with the node, or it refused a part but messages
 };
 
 /// What a node answers to every script about locks, without running it: well-formed, and wrong.

@@ -87,7 +87,7 @@ inline constexpr auto script_bugs = std::to_array<ScriptBug>({
      "local most_in_a_call = 1000000", ScriptBug::Where::waiting},
     {"dead_waiters_kept", wire::scripts::line, "if not place or place < few then", "if true then",
      ScriptBug::Where::waiting},
-    {"pending_id_not_kept", wire::scripts::pending, "redis.call('HSET', notes, 'pending', id)",
+    {"pending_id_not_kept", wire::scripts::pending, "redis.call('HSET', notes, 'pending', ARGV[1])",
      "redis.call('HSET', notes, 'pending', '')", ScriptBug::Where::forgetful},
     {"note_of_one_without_rights", wire::scripts::pending, "    redis.call('DEL', notes)\n", "",
      ScriptBug::Where::forgetful},

@@ -408,10 +408,12 @@ class ScriptJudge {
   void mark() const {
     const std::string_view marker = run_.keys[0];
     const std::string_view notes = run_.keys[1];
+    const std::string_view pending = field(was(notes), "pending");
     if (replies_.kind() == '-') {
+      require(pending.empty() || field(is(notes), "pending") == pending,
+              "a node that forgot keeps its id until it has a marker");
       return require_if_undisturbed(run_.script != "pending", "a node without a marker is pending");
     }
-    const std::string_view pending = field(was(notes), "pending");
     const bool written = was(marker) == nullptr && is(marker) != nullptr;
     require(written ? run_.script == "adopt" && is(notes) == nullptr
                     : pending.empty() || field(is(notes), "pending") == pending,

@@ -11,8 +11,8 @@
 -- redlock:wake:CLIENT receives "NUMBER AFTER". 0: the waiter's turn has come; otherwise the waiter
 -- before it has its turn for so many ms. A line only adds refusals and messages, so a lock is as
 -- safe with a damaged line or without one; that is why its errors (a missing permission, a key of
--- another type, a full node) are caught by the callers, which go on as if nobody waited. Without
--- the right to publish the line stands.
+-- another type, a full node) are caught by the callers, which go on as if nobody waited; a waiter
+-- that may not come in keeps others from nothing. Without the right to publish the line stands.
 --
 -- A waiter says how long its call has waited, and the node subtracts that from its own clock: so
 -- calls stand in the order in which they began, to within the difference of their messages' delays,
