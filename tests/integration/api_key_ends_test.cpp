@@ -105,9 +105,9 @@ TEST_CASE("after a storm every key on every node has an end, or is a fence or th
     }));
     inspect(fleet);
     REQUIRE(eventually([&] {
-      static_cast<void>(client.lock("b").acquire());
+      const auto lease = client.lock("b").acquire();  // it is not given back before
       const auto forced = Admin(other).force_release("b");
-      return forced && forced->outcome == Forced::released;
+      return lease && forced && forced->outcome == Forced::released;
     }));
     inspect(fleet);
   }
