@@ -43,6 +43,8 @@ class Servers final : NodeServerHost {
   void late_wake(const Event& event);
   void forged_wake();
   void withhold(const Event& event);
+
+  /// From now on users may do everywhere what the plan withholds.
   void permit_all();
 
   [[nodiscard]] bool is_down(NodeIndex node) const { return states_[node].down; }
