@@ -85,7 +85,7 @@ World::World(Plan plan, Trace& trace, Coverage& coverage)
 void World::run() {
   for (ClientIndex client = 0; client < clients_.count(); ++client) clients_.start(client);
   faults_.schedule_next();
-  servers_.begin_wake_faults();
+  servers_.begin_faults();
   replacements_.schedule_first();
   scene_.at(scene_.now + between_looks, Event::What::tidy);
   live_until(scene_.now + scene_.plan.length);

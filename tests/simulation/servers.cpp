@@ -215,9 +215,7 @@ void Servers::on_marked(StreamId stream) {
             Event::What::many_forget, 1);
 }
 
-// --- wake-ups
-
-void Servers::begin_wake_faults() {
+void Servers::begin_faults() {
   const WakeFaults& faults = scene_.plan.wakes;
   if (faults.forged > Duration::zero()) {
     scene_.at(scene_.now + wakes_.between(faults.forged / 2, faults.forged),
@@ -230,6 +228,8 @@ void Servers::begin_wake_faults() {
     scene_.at(scene_.now + wakes_.up_to(scene_.plan.length), Event::What::withheld, node, 1);
   }
 }
+
+// --- wake-ups
 
 std::uint32_t Servers::on_publish(StreamId stream, std::string_view channel,
                                   std::string_view text) {

@@ -37,8 +37,8 @@ class Servers final : NodeServerHost {
   void hang(NodeIndex node) { ++states_[node].hung; }
   void go_on(NodeIndex node);
   void be_slow(NodeIndex node, Duration by) { states_[node].slow = by; }
-  /// What is wrong with wake-ups begins.
-  void begin_wake_faults();
+  /// From now on there are forged wake-ups, and users may not do what the plan withholds.
+  void begin_faults();
   // Events.
   void late_wake(const Event& event);
   void forged_wake();
