@@ -29,6 +29,7 @@
 #include "engine/rules.hpp"
 #include "wire/info_text.hpp"
 #include "wire/key_layout.hpp"
+#include "wire/node_address.hpp"
 #include "wire/redlock_scripts.hpp"
 
 namespace redlock {
@@ -144,7 +145,12 @@ std::optional<microseconds> read_time(const wire::Answer& answer) {
 
 admin::Expectation expectation(const admin::NodeQuery& query) {
   const auto& options = query.options();
-  return {{options.max_lease}, engine::rules::drift_allowance(options.lease, options.drift_factor)};
+  admin::Expectation expected{{options.max_lease}};
+  for (const auto& uri : options.nodes) {
+    if (const auto node = wire::parse_node_uri(uri)) expected.listed.push_back(node->label);
+  }
+  expected.drift_allowance = engine::rules::drift_allowance(options.lease, options.drift_factor);
+  return expected;
 }
 
 std::optional<CertificateHealth> health_of(const std::optional<tls::CertificatePeriod>& period) {

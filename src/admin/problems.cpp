@@ -493,9 +493,11 @@ void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>
   }
   for (const auto& member : expected.members.members) {
     const bool is_listed = std::ranges::any_of(nodes, [&](const NodeHealth& node) {
-      return node.node == member.address || (node.marker && node.marker->id == member.id);
+      const bool is_it =
+          node.node == member.address || (node.marker && node.marker->id == member.id);
+      return is_it && std::ranges::count(expected.listed, node.node) != 0;
     });
-    if (is_listed || expected.members.members.size() <= nodes.size()) continue;
+    if (is_listed || expected.members.members.size() <= expected.listed.size()) continue;
     problems.push_back({Severity::warning, member.address + " is a member of the set, and not in "
                                                             "the list of nodes; write it there"});
   }

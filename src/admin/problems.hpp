@@ -17,6 +17,7 @@ namespace redlock::admin {
 /// What a client expects of its nodes.
 struct Expectation {
   wire::SetTerms set;
+  std::vector<std::string> listed{};  ///< the nodes that it was given; it may know more by now
   std::chrono::nanoseconds drift_allowance{};
   /// The name that a quorum of the markers have; none if they share no name.
   std::optional<std::string> set_name{};

@@ -766,6 +766,18 @@ TEST_CASE("a list without a quorum of the members is a configuration error with 
                  "free on a quorum of 7 nodes"));
   CHECK(contains(exits_with(1, ask(four, {"doctor"}, with_quarantine)).out,
                  "not in the list of nodes"));
+  // Also when the program has gone on to the others.
+  const auto client = Client::create({.nodes = four});
+  REQUIRE(client);
+  std::optional<Examination> examination;
+  REQUIRE(eventually([&] {
+    const auto found = Admin(*client).examine();
+    if (found) examination = *found;
+    return found && found->nodes.size() == 7;
+  }));
+  CHECK(std::ranges::count_if(examination->problems, [](const Problem& problem) {
+          return contains(problem.what, "not in the list of nodes");
+        }) == 3);
   // With it the other four would go on.
   run_on_all(fleet, {"HSET", "redlock:lock:{a}", std::string(32, 'a'), "1"});
   const auto forced = ask({fleet.uri(0), fleet.uri(1), fleet.uri(2)},
