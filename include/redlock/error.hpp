@@ -18,7 +18,8 @@ namespace redlock {
 /// Why an operation did not succeed. A code is also a std::error_code of the category "redlock".
 enum class Errc {
   /// A quorum of nodes voted and another owner holds the lock (the message says if that owner
-  /// belongs to this client). The grants of this attempt on other nodes are being released.
+  /// belongs to this client), or, for a call that does not wait, comes next by its turn. The grants
+  /// of this attempt on other nodes are being released.
   contended = 1,
   /// Fewer than a quorum of nodes could vote in time. Grants that the attempt may have left on
   /// nodes are being released; a node that cannot be reached frees the lock within one lease.

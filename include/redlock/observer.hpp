@@ -100,9 +100,9 @@ class REDLOCK_EXPORT Observer {
   virtual void on_attempt(std::string_view name, const Errc* code,
                           const std::vector<NodeVote>& votes, std::chrono::nanoseconds elapsed);
   /// A call waits in order for this name, behind `place` others, as a quorum of nodes counts them.
-  /// Called again when that number has changed. Of several calls of one client only the first of a
-  /// name is reported, and the next one when the first has the lock. Not called with
-  /// Ordering::barging.
+  /// Called again when that number has changed, or the call begins anew to wait there. Of several
+  /// calls of one client only the first of a name is reported, and the next one when the first has
+  /// the lock. Not called with Ordering::barging.
   virtual void on_waiting(std::string_view name, std::size_t place);
   /// A call for a lock has ended: acquire(), lock(), try_lock() and the like, a re-entry, attach().
   /// `code` is null if the call has the lock. Called before the caller has the result, unless the
@@ -110,7 +110,7 @@ class REDLOCK_EXPORT Observer {
   /// about the same time. Not called for calls that cannot work (Errc::invalid_argument,
   /// would_deadlock) or that come after the end of the client.
   virtual void on_call(std::string_view name, const Errc* code);
-  /// A lock was granted, `waited` after its call began.
+  /// A lock was granted, `waited` after its call began, or came to its turn within its Owner.
   virtual void on_acquired(std::string_view name, std::uint64_t token,
                            std::chrono::nanoseconds waited);
   /// A lease was given back (the releases are being sent), `held` after its grant, or after the

@@ -155,12 +155,12 @@ struct RenewalDecided {
   bool ok = false;
   Instant valid_until{};
 };
-/// A call waits behind `place` others, by the nodes' replies. Again when that number has
-/// changed.
+/// A call waits behind `place` others, by the nodes' replies. Again when that number has changed,
+/// and when another attempt of the call begins to wait.
 struct AttemptWaits {
   Name name;
   std::uint32_t place = 0;
-  bool first = false;           ///< it begins to wait
+  bool first = false;           ///< the attempt begins to wait
   std::vector<Ballot> ballots;  ///< then
   Duration elapsed{};
 };

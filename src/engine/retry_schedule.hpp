@@ -20,11 +20,11 @@ class RetrySchedule {
   RetrySchedule(const Electorate& electorate, Duration wait, Instant deadline, Instant now);
 
   /// The consequence of a failed attempt: the final result, or nothing and another attempt at
-  /// retry_at(). `expires_in`: when another holder's lease ends at the nodes, if that is known.
+  /// retry_at(). `expires_in`: Attempt::expires_in().
   std::optional<Failed> on_failure(Instant now, Failed failure, std::optional<Duration> expires_in,
                                    RandomSource& random);
 
-  /// The attempt failed, and another one is made soon in the same place: others hold the lock.
+  /// The attempt failed, and another one is made soon in the same place.
   void place_is_kept(Instant now, Failed failure);
 
   /// The end of waiting, at the deadline of the call at the latest.

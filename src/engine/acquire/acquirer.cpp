@@ -136,7 +136,7 @@ bool Acquirer::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply
   return true;
 }
 
-/// What comes after the node timeout is too late to count: no turn need be as long as that.
+/// What comes after the node timeout is too late to count: no turn need wait for it.
 void Acquirer::on_round_trip(NodeIndex node, Duration took) {
   round_trips_.add(node, std::min(took, electorate_.node_timeout()));
 }

@@ -108,7 +108,7 @@ class Acquisition {
   /// It is the first of its line now, but stands in no node's line and asks no earlier: messages
   /// that its turn has come are about the call before it.
   void pause(Instant until) { state_ = Pausing{until}; }
-  /// The acquire of the call before has stood it in the line of this node, or not.
+  /// The acquire of the call before has stood it in the line of this node.
   void entered(NodeIndex node, std::uint32_t place);
   /// These nodes have it in their lines, by a release or leave that is on its way; how many are
   /// before it is not known.

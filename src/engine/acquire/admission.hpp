@@ -32,7 +32,8 @@ class Admission {
     return request;
   }
 
-  /// An attempt has ended; `answered`: by what a quorum of nodes said.
+  /// An attempt has ended, or begins to wait for its turn; `answered`: by what a quorum of nodes
+  /// said.
   void ended(Instant now, Instant started, bool answered) {
     window_.ended(now, started, answered, !waiting_.empty());
   }

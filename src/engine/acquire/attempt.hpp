@@ -78,7 +78,7 @@ class Attempt {
   [[nodiscard]] bool out_of_reach() const {
     return phase_ == Phase::voting && electorate_.out_of_reach(tally());
   }
-  /// It was given up.
+  /// It was given up, or won too late.
   [[nodiscard]] bool lost_the_vote() const {
     return phase_ == Phase::failing || phase_ == Phase::failed;
   }
@@ -105,7 +105,8 @@ class Attempt {
   /// Of a failed attempt.
   [[nodiscard]] Errc failure() const { return failure_; }
   [[nodiscard]] NodeSet granted() const { return nodes_.ours(); }
-  /// How soon one of the nodes that refused will be free by itself, as far as any said.
+  /// The shortest time that a node which refused has named since the attempt began: after it the
+  /// lease that it had then would end, or the turn of the waiter that it kept the lock for.
   [[nodiscard]] std::optional<Duration> expires_in() const { return expires_in_; }
   [[nodiscard]] const std::vector<Ballot>& ballots() const { return ballots_; }
   /// Of an attempt that counts no more votes.
