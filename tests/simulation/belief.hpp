@@ -51,8 +51,11 @@ class Belief {
     const Node& at = nodes_[node];
     return at.may_hold && !at.released && (at.granted != 0 || !owner_is_shared_);
   }
-  /// Whether the node's confirmation counts.
+  /// Whether the node's confirmation counts; or still does, by the client's clock.
   [[nodiscard]] bool counts(std::uint32_t node) const { return nodes_[node].ours; }
+  [[nodiscard]] bool counts(std::uint32_t node, Instant now) const {
+    return nodes_[node].ours && nodes_[node].until > now;
+  }
   [[nodiscard]] bool owner_is_shared() const { return owner_is_shared_; }
   [[nodiscard]] bool released(std::uint32_t node) const { return nodes_[node].released; }
   /// How many nodes deleted the lock when it was released, and how many may have had it then.

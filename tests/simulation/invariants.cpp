@@ -349,7 +349,7 @@ void Invariants::told_success(Instant world, ClientId client, const Request& req
   grant->state = State::live;
   clients_[client].live.push_back(grant);
   check_forced(*grant);
-  check_token(*grant);
+  check_token(world, *grant);
   check_order(world, client, request);
   check_claim(world, *grant);
   check_possession(world, *grant);
@@ -373,13 +373,13 @@ void Invariants::told_released(const Grant& grant, Released outcome) const {
           "released means that a quorum had the lock", what);
 }
 
-void Invariants::check_token(const Grant& grant) {
+void Invariants::check_token(Instant world, const Grant& grant) {
   if (!judged_.tokens) return;
   NameState& name = names_[*grant.name];
   // A lease that was taken up may have a wrong token, but later grants have larger ones; and where
   // two that draw one owner do not exclude each other, the second is granted before the first has
   // raised the fences.
-  if (grant.taken_up || may_lose_to_twin(grant)) {
+  if (grant.taken_up || may_lose_to_twin(world, grant)) {
     name.largest_returned = std::max(name.largest_returned, grant.token);
     return;
   }
@@ -404,7 +404,7 @@ void Invariants::check_claim(Instant world, const Grant& grant) {
     const bool twins = other->owner == grant.owner;
     // Handed over, or taken up anew.
     if (twins && (other->client == grant.client || other->taken_up || grant.taken_up)) continue;
-    if (may_lose_to_twin(grant) || may_lose_to_twin(*other)) continue;
+    if (may_lose_to_twin(world, grant) || may_lose_to_twin(world, *other)) continue;
     require(local(world, other->client) >= other->valid_until,
             twins ? "two processes that drew one owner do not both hold the lock"
                   : "validity intervals of a name never overlap",
@@ -417,13 +417,15 @@ void Invariants::check_claim(Instant world, const Grant& grant) {
 
 /// Of two attempts that drew one owner, a release of one deletes the lock of the other on a node
 /// that the other counts, and nobody can tell (docs/safety.md, A2a): it may have no quorum left.
-bool Invariants::may_lose_to_twin(const Grant& grant) const {
+/// Nodes whose confirmations are over may have ended it by themselves.
+bool Invariants::may_lose_to_twin(Instant world, const Grant& grant) const {
+  const Instant now = local(world, grant.client);
   const auto found = twin_releases_.find({*grant.name, grant.owner.bits});
   if (found == twin_releases_.end()) return false;
   std::uint32_t left = 0;
   bool loses = false;
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
-    if (!grant.belief.counts(node)) continue;
+    if (!grant.belief.counts(node, now)) continue;
     const bool released = std::ranges::any_of(found->second, [&](const auto& release) {
       return release.first != &grant && release.second == node;
     });
@@ -434,7 +436,7 @@ bool Invariants::may_lose_to_twin(const Grant& grant) const {
 }
 
 void Invariants::check_possession(Instant world, const Grant& grant) const {
-  if (!judged_.possession || may_lose_to_twin(grant)) return;
+  if (!judged_.possession || may_lose_to_twin(world, grant)) return;
   const auto holding = std::ranges::count_if(nodes_, [&](const SimNode& node) {
     return node.data.holds(*grant.name, grant.owner, node.now_ms(world));
   });

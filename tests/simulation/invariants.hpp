@@ -404,7 +404,7 @@ class Invariants {
   void set_validity(Instant world, Grant& grant, Instant valid_until) const;
   [[nodiscard]] bool may_be_told_now(Instant world, const Grant& grant) const;
   void check_send(Instant world, Grant& grant, const engine::Send& send);
-  void check_token(const Grant& grant);
+  void check_token(Instant world, const Grant& grant);
   void check_forced(const Grant& grant) const;
   void check_turned_away(Instant world, std::uint32_t node, const HeldLock& lock,
                          const ScriptRun& run);
@@ -419,7 +419,7 @@ class Invariants {
   void check_live(Instant world, const Grant& grant) const;
   void check_lost(Instant world, ClientId client) const;
   void check_possession(Instant world, const Grant& grant) const;
-  [[nodiscard]] bool may_lose_to_twin(const Grant& grant) const;
+  [[nodiscard]] bool may_lose_to_twin(Instant world, const Grant& grant) const;
 
   Judged judged_;
   JudgedWaiting waiting_;
