@@ -77,7 +77,7 @@ void Acquirer::begin_attempt(Instant now, Acquisition& call) {
       .ceiling = floors_.ceiling(now, stripe_of(*what.name)),
       .in_order = what.in_order,
       .waits = call.waits_in_order(),
-      .silent = call.waits_in_order() ? silent_nodes(now) : NodeSet(),
+      .silent = call.waits_in_order() ? renew_silent(now) : NodeSet(),
   };
   call.attempt_begins(grant);
   Attempt& attempt = attempts_.add(grant, Attempt(electorate_, std::move(plan), now));
@@ -107,7 +107,7 @@ void Acquirer::ask(Instant now, Acquisition& call, Attempt& attempt, NodeSet nod
 
 /// Nodes are silent no more if the others that may vote are no quorum: all attempts would fail at
 /// once, and none could get the answer that shows that the nodes are back.
-NodeSet Acquirer::silent_nodes(Instant now) {
+NodeSet Acquirer::renew_silent(Instant now) {
   NodeSet voters;
   for (NodeIndex node = 0; node < electorate_.slots(); ++node) {
     const bool waited_for = electorate_.nodes().contains(node) && !silent_.contains(node);
@@ -301,7 +301,7 @@ void Acquirer::end(Instant now, RequestId request, Failed failure) {
   // Its turn, if it had one, is for the client's next call, if that is the first one there.
   Acquisition* const heir = next && what.in_order ? calls_.find(*next) : nullptr;
   if (heir != nullptr) heir->comes_behind_questions_of(call);
-  leave(now, what.name, line, heir, call.leave_nodes());
+  leave(now, what.name, line, heir, call.take_nodes_to_leave());
   if (!next) return;
   calls_.find(*next)->wait_for_room();
   admission_.wait(*next);
@@ -514,7 +514,7 @@ void Acquirer::give_way(Instant now, Acquisition& call, const Attempt& attempt) 
   const bool too_late = attempt.failure() == Errc::too_late;
   const auto first = too_late ? next_to_ask(now, name) : ordered_.first(name, 1);
   if (first) calls_.find(*first)->comes_behind_questions_of(call);
-  NodeSet left = call.leave_nodes();
+  NodeSet left = call.take_nodes_to_leave();
   if (at_once) left = left - attempt.granted();
   leave(now, name, line, nullptr, left);
   if (first && rules::failed_call_gives_way()) {

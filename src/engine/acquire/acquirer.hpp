@@ -83,7 +83,7 @@ class Acquirer {
   /// What a call comes to whose time is over.
   [[nodiscard]] Failed time_is_over(const Acquisition& call);
   /// Nodes that did not answer when they were asked last: an attempt does not wait for them.
-  [[nodiscard]] NodeSet silent_nodes(Instant now);
+  [[nodiscard]] NodeSet renew_silent(Instant now);
   [[nodiscard]] std::size_t under_way() const { return attempts_.size() - idle_; }
 
   // The lines, ours and the nodes'.
@@ -97,7 +97,7 @@ class Acquirer {
   void leave(Instant now, const Name& name, std::uint64_t line, Acquisition* next, NodeSet nodes);
   /// The call has the lock: the next one of its line has its place where nodes were told so.
   void hand_place_on(Instant now, const Acquisition& call, const Attempt& attempt);
-  /// The node has dealt with a question of an attempt that won without it.
+  /// A question of an attempt that is gone was answered by the node, or never will be.
   void departed(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);
   /// The next call of a line takes part from now on, and asks at `ask_by` if nothing makes it ask
   /// before.

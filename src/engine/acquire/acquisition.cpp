@@ -27,10 +27,10 @@ Duration between_polls(RandomSource& random) {
 /// holder has a quorum and not all nodes, the others give theirs in vain for as long as its lease.
 Duration between_rounds(std::uint32_t in_vain, RandomSource& random) {
   constexpr Duration longest = std::chrono::milliseconds(2);
-  constexpr std::uint32_t quick_rounds = 3;
+  constexpr std::uint32_t last_quick_round = 3;
   constexpr std::uint32_t most_doublings = 5;
   const std::uint32_t doublings =
-      std::min(in_vain - std::min(in_vain, quick_rounds), most_doublings);
+      std::min(in_vain - std::min(in_vain, last_quick_round), most_doublings);
   return random_between(longest / 4, longest, random) * (1 << doublings);
 }
 
@@ -178,7 +178,7 @@ bool Acquisition::on_wake(Instant now, NodeIndex node, Duration after, const Att
   return !asked;
 }
 
-NodeSet Acquisition::leave_nodes() {
+NodeSet Acquisition::take_nodes_to_leave() {
   NodeSet left;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     if (nodes_[node].asked || nodes_[node].stands) left.insert(node);

@@ -46,8 +46,8 @@ class Acquisition {
     bool keeps_places = false;
     NodeSet gave_back{};
   };
-  /// An attempt asks nodes, or settles the token. A node that is waited for may take so long that
-  /// those which have refused would forget the waiter: it asks them again.
+  /// An attempt asks nodes, settles the token, or has just failed. A node that is waited for may
+  /// take so long that those which have refused would forget the waiter: it asks them again.
   struct Asking {
     GrantId attempt = 0;
     Instant ask_at = never;
@@ -97,7 +97,7 @@ class Acquisition {
   /// The attempt under way; 0 if there is none.
   [[nodiscard]] GrantId attempt() const;
   /// Nodes that may have it in their lines, which are told now that it leaves.
-  [[nodiscard]] NodeSet leave_nodes();
+  [[nodiscard]] NodeSet take_nodes_to_leave();
 
   // What happens to the call.
 
@@ -198,7 +198,7 @@ class Acquisition {
     const auto* const pausing = std::get_if<Pausing>(&state_);
     return pausing != nullptr && !pausing->keeps_places && schedule_.was_too_late();
   }
-  /// Until then it pauses after its last failure.
+  /// Until then it pauses after its last failure, if it stands in no line meanwhile.
   [[nodiscard]] Instant retry_at() const {
     return schedule_.has_failed() ? schedule_.retry_at() : Instant::min();
   }

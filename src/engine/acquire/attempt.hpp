@@ -59,7 +59,7 @@ class Attempt {
   /// An answer to acquire or settle.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply, Outbox& out);
   void on_deadline(Instant now, Outbox& out);
-  /// The lock is out of reach.
+  /// The lock is out of reach, or the call is over.
   void give_up();
   /// The token below which no node must go, as it is estimated now.
   void raise_floor(Token floor) { plan_.floor = std::max(plan_.floor, floor); }
