@@ -355,6 +355,17 @@ TEST_CASE("a node whose clock goes back keeps what it confirmed, and confirms no
   CHECK(rig.renewals[0].ok);
 }
 
+TEST_CASE("a node whose clock moved is not asked for a lease again that it lost") {
+  ClockRig rig(3, 0s);
+  rig.lease_on_all(Rig::renewed());
+  rig.read_after(5s, {0}, -1h);
+  rig.advance(5s);
+  rig.answer({1, 2}, Held{7});
+  REQUIRE(rig.oldest_is<HoldCommand>(0));
+  rig.answer(0, Free{});
+  CHECK_FALSE(rig.asked(0));
+}
+
 TEST_CASE("a grant that comes after its node's clock jumped is released, and does not count") {
   ClockRig rig(3, 10s);
   const RequestId request = rig.acquire();

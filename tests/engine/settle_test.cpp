@@ -78,6 +78,22 @@ TEST_CASE("a straggler with a smaller grant helps to settle") {
   CHECK_FALSE(same.asked(2));
 }
 
+TEST_CASE("a grant that ended before it was settled adds nothing to the validity") {
+  Rig rig(5);
+  const auto id = rig.acquire();
+  rig.answer(0, Granted{5});
+  rig.advance(10ms);
+  for (const NodeIndex node : {1U, 2U, 3U}) rig.answer(node, NoScript{});
+  // What these grant counts from now on.
+  rig.answer(1, Granted{5});
+  rig.answer(2, Granted{4});
+  REQUIRE(rig.oldest_is<HoldCommand>(2));
+  rig.answer(2, Free{});
+  CHECK_FALSE(rig.ended(id));
+  rig.answer(3, Granted{5});
+  CHECK(rig.result<AcquireSucceeded>(id).valid_until == rig.start + 30s - 302ms);
+}
+
 TEST_CASE("settling has a node timeout of its own, and releases every node when it is over") {
   Rig rig(3);
   const auto id = rig.acquire();

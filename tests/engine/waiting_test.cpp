@@ -282,6 +282,20 @@ TEST_CASE("a node's silence is remembered also where the attempt waits on") {
   CHECK(rig.asked_count(0) == 2);
 }
 
+TEST_CASE("a node that has answered is waited for again by the same attempt") {
+  Waiter rig;
+  rig.refuse({0, 1, 2, 3});
+  rig.advance(251ms);
+  rig.refuse({4});
+  rig.wake(2, rig.id);
+  rig.advance(0ns);
+  REQUIRE(rig.asked_in_all() == 5);
+  rig.answer({0, 1}, Granted{7});
+  rig.refuse({2, 3});
+  rig.advance(200ms);
+  CHECK(rig.releases(0) == 0);
+}
+
 TEST_CASE("a node's silence is remembered from one attempt to the next") {
   Waiter rig;
   rig.advance(1ms);
@@ -309,6 +323,23 @@ TEST_CASE("a node's silence is remembered from one attempt to the next") {
     CHECK_FALSE(rig.ended(rig.id));
     rig.answer(4, Granted{8});
     CHECK(rig.ended_with<AcquireSucceeded>(rig.id));
+  }
+  SUBCASE("and no more by the next when it has answered") {
+    rig.refuse({4});
+    rig.answer(4, NotHeld{});
+    rig.refuse({2, 4});
+    rig.answer({0, 1}, Granted{8});
+    rig.answer(3, down);
+    rig.advance(10ms);
+    REQUIRE(rig.releases(0) == 1);
+    rig.answer({0, 1}, ReleasedHere{});
+    rig.advance(2ms);
+    REQUIRE(rig.oldest_is<AcquireCommand>(0));
+    rig.answer({0, 1}, Granted{9});
+    rig.refuse({2});
+    rig.answer(3, down);
+    rig.advance(200ms);
+    CHECK(rig.releases(0) == 0);
   }
 }
 
@@ -859,6 +890,19 @@ TEST_CASE("a call that is named as the next has the place in the line from the g
     rig.cancel(rig.second);
     for (const NodeIndex node : all) CHECK(rig.left(node, rig.id));
   }
+}
+
+TEST_CASE("each call of a client is named with the time for which it has waited itself") {
+  Waiter rig;
+  rig.refuse(all);
+  rig.advance(5ms);
+  rig.acquire(in_order(60s));
+  rig.advance(3ms);
+  rig.wake(2, rig.id);
+  rig.advance(0ns);
+  const auto asked = rig.oldest<AcquireCommand>(0);
+  CHECK(asked.place.waited == 8ms);
+  CHECK(asked.next_waited == 3ms);
 }
 
 TEST_CASE("a call that was named as the next and ends before the grant stands nowhere") {
