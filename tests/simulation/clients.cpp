@@ -71,6 +71,7 @@ class Clients::Machine final : public wire::Streams, public wire::DriverHost {
       if (address_of(node) == address.address) servers[place] = node;
     }
     if (servers[place] == no_server) return;
+    links[servers[place]].disturbed = scene_.now;  // until now it was not connected to
     scene_.note(15, self_, servers[place], [&] {
       return fmt::format("client {} goes on with node {} in place {}", self_, servers[place],
                          place);

@@ -119,9 +119,10 @@ void Invariants::asks_in_line(Instant now, const std::string& name, engine::Requ
   for (Waiting& who : line->second.waiting) {
     if (who.request != request) continue;
     who.line = place.line;
-    require(who.came_late == Instant::min() || place.waited <= now - who.came_late,
-            "a call that came too late goes behind the others",
-            [&] { return fmt::format("{}: it waited {} us", name, us(place.waited)); });
+    if (who.came_late != Instant::min() && place.waited > now - who.came_late) {
+      throw Violation{"a call that came too late goes behind the others",
+                      fmt::format("{}: it waited {} us", name, us(place.waited))};
+    }
     line->second.pauses.erase(who.client);
     auto& newest = line->second.numbers[who.client];
     if (newest.number != place.line) newest = {place.line, who.began};
