@@ -95,6 +95,19 @@ TEST_CASE("a lease of former members stays valid as long as it was, unless one i
   }
 }
 
+TEST_CASE("what was kept for a lease is void if a node denies it, also one that is to wait") {
+  Resized rig(three);
+  const GrantId grant = rig.lease_on({0, 1}).grant;
+  rig.answer(2, down);
+  rig.engine.on_node_facts(rig.now, 1, wiped);
+  rig.hold(grant, {0, 1}, Held{7});
+  rig.tell(0, four);
+  rig.tell(2, four);
+  CHECK(rig.lost.empty());
+  rig.hold(grant, {1}, Free{});
+  CHECK(rig.lost.contains(grant));
+}
+
 TEST_CASE("what was kept for a lease is void if clocks move, also between its loss and its end") {
   Resized rig(three);
   for (NodeIndex node = 0; node < 3; ++node) rig.read_clock(node, 0s, 100us);

@@ -64,6 +64,17 @@ TEST_CASE("a client moves on to a new member when a quorum shows it, and not bef
   }));
 }
 
+TEST_CASE("a client does not go back to former members if a quorum comes back with older data") {
+  Change rig;
+  rig.tell(0);
+  rig.tell(1);
+  REQUIRE(rig.moves == std::map<NodeIndex, std::string>{{2, "elsewhere"}});
+  rig.moves.clear();
+  rig.tell(0, former, 1);
+  rig.tell(1, former, 1);
+  CHECK(rig.moves.empty());
+}
+
 TEST_CASE("a new member that stood there before waits from the change on") {
   CarefulRig rig(3);
   const std::vector<Member> before{{"0", "0"}, {"1", "1"}, {"old", "elsewhere"}};
