@@ -419,9 +419,9 @@ void Invariants::check_claim(Instant world, const Grant& grant) {
 /// that the other counts, and nobody can tell (docs/safety.md, A2a): it may have no quorum left.
 /// Nodes whose confirmations are over may have ended it by themselves.
 bool Invariants::may_lose_to_twin(Instant world, const Grant& grant) const {
-  const Instant now = local(world, grant.client);
   const auto found = twin_releases_.find({*grant.name, grant.owner.bits});
   if (found == twin_releases_.end()) return false;
+  const Instant now = local(world, grant.client);
   std::uint32_t left = 0;
   bool loses = false;
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {

@@ -83,6 +83,7 @@ class Acquirer {
   /// What a call comes to whose time is over.
   [[nodiscard]] Failed time_is_over(const Acquisition& call);
   /// Nodes that did not answer when they were asked last: an attempt does not wait for them.
+  /// Forgets them where too few others may vote.
   [[nodiscard]] NodeSet renew_silent(Instant now);
   [[nodiscard]] std::size_t under_way() const { return attempts_.size() - idle_; }
 

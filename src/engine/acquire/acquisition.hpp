@@ -96,7 +96,8 @@ class Acquisition {
   }
   /// The attempt under way; 0 if there is none.
   [[nodiscard]] GrantId attempt() const;
-  /// Nodes that may have it in their lines, which are told now that it leaves.
+  /// Nodes that may have it in their lines, which are told now that it leaves: it stands in none
+  /// from now on.
   [[nodiscard]] NodeSet take_nodes_to_leave();
 
   // What happens to the call.
