@@ -68,7 +68,7 @@ inline constexpr std::chrono::milliseconds forever = std::chrono::milliseconds::
 ///
 /// Fails with invalid_argument and a sentence that repeats nothing of the file, if the file is no
 /// regular file, cannot be read, has more than 65,536 bytes, or has a line of another form. While
-/// the file is in such a state later, nodes have the passwords of their URIs.
+/// the file is in such a state later, nodes have the passwords of their URIs: change it by `mv`.
 [[nodiscard]] REDLOCK_EXPORT Result<std::function<std::string(std::string_view node)>>
 password_from_file(std::string path);
 
