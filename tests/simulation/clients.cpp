@@ -22,12 +22,8 @@ constexpr auto connect_within = milliseconds(1'000);
 // A handshake that fails and the wait after it, by a clock that may be slow.
 constexpr auto between_tries = (connect_within + documented::between_connections) * 3 / 2;
 
-/// Where messages may take about a node timeout, several of one handshake may: it has three round
-/// trips. The scripts alone are several kilobytes: in small pieces there are many more.
 bool handshakes_end_in_time(const Plan& plan) {
-  if (plan.slow_per_mille == 0) return true;
-  const Duration one_way = plan.delay_min + plan.slowest();
-  return plan.window >= 4'000 && 6 * one_way <= connect_within;
+  return plan.handshake() <= connect_within;
 }
 constexpr std::uint32_t most_effects_before_interruption = 6;
 
