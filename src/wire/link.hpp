@@ -101,6 +101,8 @@ class Link final : ConnectionListener {
   /// By an answer to a question of this connection its marker names this configuration. The one
   /// that it named before; empty if there is no connection.
   std::string on_membership(const std::string& membership);
+  /// Whether what is submitted is written to a connection whose node is known.
+  [[nodiscard]] bool is_up() const { return state_ == State::up; }
   [[nodiscard]] bool answers_former_name() const;
   /// The address has changed: connects to the server there. Without a label there is none.
   void move(engine::Instant now, std::string why);

@@ -126,11 +126,11 @@ struct Plan {
   [[nodiscard]] Duration distance_of(std::uint32_t client, std::uint32_t node) const {
     return apart * node + (distances.empty() ? Duration::zero() : distances[client]);
   }
-  /// What a handshake takes, but for jitter: it has three round trips, and its scripts, some 32,000
-  /// bytes, take one more for each window.
+  /// What a handshake takes, but for jitter: it has three round trips, and what it writes, scripts
+  /// above all, some 30,000 bytes, takes one more for each window.
   [[nodiscard]] Duration handshake() const {
     const Duration one_way = delay_min + (slow_per_mille > 0 ? slowest() : Duration::zero());
-    return one_way * (6 + 64'000 / window);
+    return one_way * (6 + 60'000 / window);
   }
   /// What a message takes that is not slow, at most.
   [[nodiscard]] Duration longest_way() const {

@@ -273,6 +273,26 @@ TEST_CASE("a node without its marker is pending, and gets its marker when old le
   CHECK(rig.acquires(1));
 }
 
+TEST_CASE("an acquire that was decided before the handshake is not written if the node waits") {
+  DriverRig rig;
+  bool begun = false;
+  rig.node = [&](std::size_t node, const RedisCommand& command) {
+    if (is(command, "SCRIPT") && !std::exchange(begun, true)) rig.acquire(1);
+    if (is(command, "CONFIG GET") && command[2] == "appendonly") {
+      return array({bulk("appendonly"), bulk("no")});
+    }
+    if (!is(command, "INFO")) return member_number(node, command);
+    return bulk("redis_version:7.0.15\r\nrole:master\r\nrun_id:" +
+                std::string(40, static_cast<char>('a' + node)) + "\r\nuptime_in_seconds:1\r\n");
+  };
+  rig.run();
+  REQUIRE(begun);
+  CHECK(std::ranges::none_of(rig.commands, [](const RedisCommand& command) {
+    return call_in(command).starts_with("acquire");
+  }));
+  CHECK_FALSE(rig.granted(1));
+}
+
 TEST_CASE("a marker that somebody else wrote is judged by a new handshake") {
   DriverRig rig;
   bool marked = false;
