@@ -59,7 +59,7 @@ class IdTable {
   }
 
   [[nodiscard]] Value* find(Id id) {
-    if (index_.empty()) return nullptr;
+    if (empty()) return nullptr;  // as the tables of owed releases mostly are
     const std::uint32_t tag = tag_of(id);
     for (std::uint32_t at = home(id); index_[at] != 0; at = after(at)) {
       if ((index_[at] & ~mask()) != tag) continue;

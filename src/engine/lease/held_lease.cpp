@@ -122,8 +122,7 @@ void HeldLease::send_hold(Instant now, NodeIndex node, const HoldRound& round, F
   const Tag tag{grant_, now, round.lease(), round.number(), Tag::Kind::hold};
   const Token token = rules::token_to_raise(attaching_, key_->token);
   // The count of this moment, also of a round that is sent again: an old one must not come last.
-  const HoldCommand hold{name(), key_->owner, round.lease(), asked_count(), token};
-  out.send(node, tag, hold, form);
+  out.send(node, tag, HoldCommand{name(), key_->owner, round.lease(), asked_count(), token}, form);
 }
 
 void HeldLease::on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply,
@@ -277,7 +276,9 @@ Instant HeldLease::confirmed_until() const {
 
 bool HeldLease::contradicts(Instant now, NodeIndex node) const {
   const SetMembership& sets = electorate_->sets();
-  return sets.is_unknown(node) || sets.contradicts(node, nodes_.trusted(now));
+  if (sets.is_unknown(node)) return true;
+  // Asked with every confirmation.
+  return sets.is_changing() && sets.contradicts(node, nodes_.trusted(now));
 }
 
 void HeldLease::node_ran_ahead(Instant now, NodeIndex node, Duration by, Outbox& out) {
@@ -469,8 +470,10 @@ void HeldLease::lose(LossReason reason, Outbox& out) {
 }
 
 HoldRound* HeldLease::find_round(std::uint32_t number) {
-  const auto found = std::ranges::find(rounds_, number, &HoldRound::number);
-  return found == rounds_.end() ? nullptr : &*found;
+  for (HoldRound& round : rounds_) {
+    if (round.number() == number) return &round;
+  }
+  return nullptr;
 }
 
 // --- nodes that do not have the lease: what follows from their answers, and how they take part

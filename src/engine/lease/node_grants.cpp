@@ -17,16 +17,9 @@ NodeGrants::NodeGrants(NodeSet nodes, bool asked) {
   for (NodeGrant& grant : all()) grant = nodes.contains(node++) ? first : nothing;
 }
 
-const NodeGrant& NodeGrants::operator[](NodeIndex node) const {
-  const auto stored = all();
-  return node < stored.size() ? stored[node] : nothing;
-}
-
-NodeGrant& NodeGrants::at(NodeIndex node) {
-  const auto stored = all();
-  if (node < stored.size()) return stored[node];
+NodeGrant& NodeGrants::make_room(NodeIndex node) {
   Many more(node + 1, nothing);
-  std::ranges::copy(stored, more.begin());
+  std::ranges::copy(all(), more.begin());
   grants_ = std::move(more);
   return all()[node];
 }
@@ -121,14 +114,17 @@ void NodeGrants::withdraw_forgotten() {
 }
 
 Instant NodeGrants::valid_until(const Majorities& majorities) const {
-  const auto of_quorum = [this](const Majority& majority, NodeSet nodes) {
+  const auto grants = all();
+  const auto of_quorum = [&](const Majority& majority, NodeSet nodes) {
+    const NodeSet counted = majority.of & nodes;
     std::array<Instant, NodeSet::max_nodes> until;
     std::uint32_t count = 0;
-    for (NodeIndex node = 0; node < all().size(); ++node) {
-      if ((majority.of & nodes).contains(node)) until[count++] = (*this)[node].until();
+    for (NodeIndex node = 0; node < grants.size(); ++node) {
+      if (counted.contains(node)) until[count++] = grants[node].until();
     }
-    const std::uint32_t quorum = rules::quorum(majority.quorum, may_hold().size());
-    return rules::valid_until({until.data(), count}, quorum);
+    // Counted only where it matters: this runs with every confirmation.
+    const std::uint32_t connected = rules::unreached_nodes_count() ? 0 : may_hold().size();
+    return rules::valid_until({until.data(), count}, rules::quorum(majority.quorum, connected));
   };
   return majorities.best(ours(), of_quorum);
 }

@@ -76,9 +76,15 @@ class NodeGrants {
   /// `asked`: these nodes are sent an acquire. Otherwise the grant is one that exists already.
   NodeGrants(NodeSet nodes, bool asked);
 
-  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const;
+  [[nodiscard]] const NodeGrant& operator[](NodeIndex node) const {
+    const auto stored = all();
+    return node < stored.size() ? stored[node] : nothing;
+  }
   /// To change it.
-  [[nodiscard]] NodeGrant& at(NodeIndex node);
+  [[nodiscard]] NodeGrant& at(NodeIndex node) {
+    const auto stored = all();
+    return node < stored.size() ? stored[node] : make_room(node);
+  }
 
   /// The node has the lock for this owner until then at least.
   void confirm(NodeIndex node, Instant until);
@@ -144,6 +150,8 @@ class NodeGrants {
   [[nodiscard]] std::span<const NodeGrant> all() const {
     return const_cast<NodeGrants*>(this)->all();
   }
+  /// For a node behind those that were asked.
+  NodeGrant& make_room(NodeIndex node);
   /// The nodes of these grants.
   template <typename Condition>
   [[nodiscard]] NodeSet where(const Condition& condition) const;
