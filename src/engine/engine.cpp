@@ -139,11 +139,14 @@ void Engine::on_node_up(Instant now, NodeIndex node) {
   admit(now);
 }
 
-void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us,
-                           Duration uncertainty) {
+void Engine::on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, Duration uncertainty,
+                           Duration round_trip) {
   unix_us = std::clamp(unix_us, -absurd_us, absurd_us);
-  acquirer_.floors().on_node_clock(now, node, unix_us, electorate_.quorum());
-  acquirer_.on_round_trip(node, 2 * uncertainty);
+  // A node that was busy has most likely read its clock in the end, right before it answered.
+  const Duration early = uncertainty - round_trip / 2;
+  acquirer_.floors().on_node_clock(now, node, unix_us - early / std::chrono::microseconds(1),
+                                   electorate_.quorum());
+  acquirer_.on_round_trip(node, round_trip);
   quarantines_.on_sign_of_life(now, node);
   if (!rules::clocks_are_watched()) return;
   const auto found = clocks_.on_reading(now, node, unix_us, uncertainty);

@@ -147,8 +147,9 @@ class Engine {
     acquirer_.floors().on_own_clock(now, unix_us);
   }
   /// The node's TIME as it stands at `now` on this client's clock, in microseconds since 1970, give
-  /// or take half the round trip that brought it.
-  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, Duration uncertainty = {});
+  /// or take the uncertainty; and how long a message and its answer are on their way.
+  void on_node_clock(Instant now, NodeIndex node, std::int64_t unix_us, Duration uncertainty = {},
+                     Duration round_trip = {});
 
   /// When on_deadline must be called again, at the latest; `never` if there is nothing to wait for.
   [[nodiscard]] Instant deadline() const;

@@ -326,7 +326,10 @@ bool Connection::take_handshake_reply(engine::Instant now, const ReplyView& repl
       return fail(why.cause, why.detail);
     }
     case Handshake::Progress::going_on:
-      if (output_.size() > before) handshake_sent_ = now;
+      if (output_.size() > before) {
+        first_round_trip_ = now - handshake_sent_;
+        handshake_sent_ = now;
+      }
       return true;
     case Handshake::Progress::complete:
       break;
@@ -343,7 +346,9 @@ bool Connection::take_handshake_reply(engine::Instant now, const ReplyView& repl
   if (const auto refusal = listener_.on_ready(now, facts)) {
     return fail(refusal->cause, refusal->detail);
   }
-  report_clock(now, facts.unix_us, handshake_sent_);
+  const engine::Duration asked_ago = now - handshake_sent_;
+  // The node has compiled the scripts meanwhile; it had not before it answered the first part.
+  report_clock(now, facts.unix_us, asked_ago, std::min(first_round_trip_, asked_ago));
   return true;
 }
 
@@ -432,14 +437,16 @@ bool Connection::take_role(const ReplyView& reply) {
 void Connection::take_time(engine::Instant now, const Awaited& awaited, const ReplyView& reply) {
   if (reply.size() != 2) return;  // an error, from a busy node say, is a sign of life as well
   const ReplyView seconds = reply.first();
-  report_clock(now, unix_microseconds(seconds.text(), seconds.next().text()), awaited.sent);
+  const engine::Duration asked_ago = now - awaited.sent;
+  report_clock(now, unix_microseconds(seconds.text(), seconds.next().text()), asked_ago, asked_ago);
 }
 
-/// The reading was taken between `asked` and `now`, wherever in the batch of replies it stands.
-void Connection::report_clock(engine::Instant now, std::int64_t unix_us, engine::Instant asked) {
+/// The reading was taken since it was asked for, wherever in the batch of replies it stands.
+void Connection::report_clock(engine::Instant now, std::int64_t unix_us, engine::Duration asked_ago,
+                              engine::Duration round_trip) {
   if (unix_us == 0) return;  // not a time
-  const engine::Duration half = (now - asked) / 2;
-  listener_.on_clock(now, unix_us + half / std::chrono::microseconds(1), half);
+  const engine::Duration half = asked_ago / 2;
+  listener_.on_clock(now, unix_us + half / std::chrono::microseconds(1), half, round_trip);
 }
 
 bool Connection::awaits_question() const {

@@ -47,10 +47,11 @@ class ConnectionListener {
   virtual std::optional<engine::Unavailable> on_ready(engine::Instant now, ServerFacts& facts) = 0;
   virtual void on_reply(engine::Instant now, const engine::Tag& tag,
                         const engine::Reply& reply) = 0;
-  /// The node's clock as it stood `now`, reckoned from the middle of the round trip that brought
-  /// it; half of that round trip is how wrong it may be.
-  virtual void on_clock(engine::Instant now, std::int64_t unix_us,
-                        engine::Duration uncertainty) = 0;
+  /// The node's clock as it stood `now`, reckoned from the middle of the time since it was asked;
+  /// half of that time is how wrong it may be. The round trip is that of a message that keeps the
+  /// node busy for no time.
+  virtual void on_clock(engine::Instant now, std::int64_t unix_us, engine::Duration uncertainty,
+                        engine::Duration round_trip) = 0;
   /// Once ready. A hint: anybody may have published it.
   virtual void on_wake(engine::Instant now, const Wake& wake) = 0;
 
@@ -149,7 +150,8 @@ class Connection {
   bool fail(Cause cause, std::string detail);
 
   void take_time(engine::Instant now, const Awaited& awaited, const ReplyView& reply);
-  void report_clock(engine::Instant now, std::int64_t unix_us, engine::Instant asked);
+  void report_clock(engine::Instant now, std::int64_t unix_us, engine::Duration asked_ago,
+                    engine::Duration round_trip);
   [[nodiscard]] static Script script_of_next(const Awaited& awaited);
   void answer_next(engine::Instant now, Awaited& awaited, const engine::Reply& reply);
   void await(Awaited awaited);
@@ -173,7 +175,8 @@ class Connection {
   ConnectionListener& listener_;
   const std::string channel_;
   std::unique_ptr<Handshake> handshake_;  // none once complete
-  engine::Instant handshake_sent_{};
+  engine::Instant handshake_sent_{};      // its newest part
+  engine::Duration first_round_trip_{};   // of the part before
   ScriptSet scripts_{ScriptSet::Flags::unknown};
   std::bitset<script_count> to_load_;  // the node has them no more: they go in full once
   std::string membership_;             // that its marker names

@@ -371,9 +371,9 @@ void Driver::on_link_down(Instant now, NodeIndex node, const engine::Unavailable
 }
 
 void Driver::on_clock(Instant now, NodeIndex node, std::int64_t unix_us,
-                      engine::Duration uncertainty) {
+                      engine::Duration uncertainty, engine::Duration round_trip) {
   host_.on_clock_read(node, uncertainty);
-  engine().on_node_clock(now, node, unix_us, uncertainty);
+  engine().on_node_clock(now, node, unix_us, uncertainty, round_trip);
   // A client that asks for no lock would never be refused one. A handshake has just read it.
   const bool is_old = now - members_read_[node] >= config_.probe_interval / 2;
   if (config_.engine.quarantine && is_old) read_members(now, node);

@@ -105,7 +105,7 @@ class Driver final : LinkListener {
   void on_link_down(engine::Instant now, engine::NodeIndex node,
                     const engine::Unavailable& why) override;
   void on_clock(engine::Instant now, engine::NodeIndex node, std::int64_t unix_us,
-                engine::Duration uncertainty) override;
+                engine::Duration uncertainty, engine::Duration round_trip) override;
   void on_wake(engine::Instant now, engine::NodeIndex node, const Wake& wake) override;
   void on_output_waiting(Link& link) override { to_flush_.push_back(&link); }
 

@@ -244,8 +244,9 @@ void Link::on_reply(Instant now, const engine::Tag& tag, const engine::Reply& re
   listener_.on_reply(now, node_, tag, reply);
 }
 
-void Link::on_clock(Instant now, std::int64_t unix_us, engine::Duration uncertainty) {
-  listener_.on_clock(now, node_, unix_us, uncertainty);
+void Link::on_clock(Instant now, std::int64_t unix_us, engine::Duration uncertainty,
+                    engine::Duration round_trip) {
+  listener_.on_clock(now, node_, unix_us, uncertainty, round_trip);
 }
 
 void Link::on_wake(Instant now, const Wake& wake) {

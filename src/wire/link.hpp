@@ -50,7 +50,7 @@ class LinkListener {
                             const engine::Unavailable& why) = 0;
   /// See ConnectionListener.
   virtual void on_clock(engine::Instant now, engine::NodeIndex node, std::int64_t unix_us,
-                        engine::Duration uncertainty) = 0;
+                        engine::Duration uncertainty, engine::Duration round_trip) = 0;
   virtual void on_wake(engine::Instant now, engine::NodeIndex node, const Wake& wake) = 0;
   /// There is output: flush() is to be called at the end of this turn.
   virtual void on_output_waiting(Link& link) = 0;
@@ -138,7 +138,8 @@ class Link final : ConnectionListener {
 
   std::optional<engine::Unavailable> on_ready(engine::Instant now, ServerFacts& facts) override;
   void on_reply(engine::Instant now, const engine::Tag& tag, const engine::Reply& reply) override;
-  void on_clock(engine::Instant now, std::int64_t unix_us, engine::Duration uncertainty) override;
+  void on_clock(engine::Instant now, std::int64_t unix_us, engine::Duration uncertainty,
+                engine::Duration round_trip) override;
   void on_wake(engine::Instant now, const Wake& wake) override;
 
   void watch(engine::Instant now);

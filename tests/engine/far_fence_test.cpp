@@ -150,6 +150,14 @@ TEST_CASE("the floor is the median of the nodes' clocks, or one above the last t
   CHECK(rig.oldest<AcquireCommand>(0).floor == static_cast<Token>(noon + 501));
 }
 
+TEST_CASE("a node that kept a client waiting has read its clock in the end, for the floor") {
+  Rig rig(1);
+  // Asked 20 ms ago, of which 4 ms were the way.
+  rig.engine.on_node_clock(rig.now, 0, 1'700'000'000'010'000, 10ms, 4ms);
+  rig.acquire();
+  CHECK(rig.oldest<AcquireCommand>(0).floor == 1'700'000'000'002'000);
+}
+
 TEST_CASE("the only clock there is, if it counts, is the floor, within the bounds of a token") {
   struct Clock {
     bool counts;

@@ -171,7 +171,7 @@ void Rig::read_clock(NodeIndex node, Duration ahead, Duration uncertainty) {
   constexpr std::chrono::microseconds year_2026(1'767'225'600'000'000);
   const auto shown =
       std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch() + ahead);
-  engine.on_node_clock(now, node, (year_2026 + shown).count(), uncertainty);
+  engine.on_node_clock(now, node, (year_2026 + shown).count(), uncertainty, 2 * uncertainty);
   collect();
 }
 

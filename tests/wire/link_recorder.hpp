@@ -49,6 +49,7 @@ class LinkRecorder : protected LinkListener {
     engine::Instant now;
     std::int64_t unix_us;
     engine::Duration uncertainty;
+    engine::Duration round_trip;
   };
   std::vector<Clock> clocks;
   std::vector<Wake> wakes;
@@ -95,8 +96,8 @@ class LinkRecorder : protected LinkListener {
     downs.push_back(why);
   }
   void on_clock(engine::Instant when, engine::NodeIndex, std::int64_t unix_us,
-                engine::Duration uncertainty) override {
-    clocks.push_back({when, unix_us, uncertainty});
+                engine::Duration uncertainty, engine::Duration round_trip) override {
+    clocks.push_back({when, unix_us, uncertainty, round_trip});
   }
   void on_wake(engine::Instant, engine::NodeIndex, const Wake& wake) override {
     wakes.push_back(wake);

@@ -40,6 +40,24 @@ TEST_CASE("the clock is reckoned from the middle of its round trip, half of whic
   CHECK(rig.clocks[1].now == rig.now);
   CHECK(rig.clocks[1].unix_us == 1'700'000'000'000'500 + 5'000);
   CHECK(rig.clocks[1].uncertainty == 5ms);
+  CHECK(rig.clocks[1].round_trip == 10ms);
+}
+
+TEST_CASE("the round trip of a new connection is one in which the node compiles no scripts") {
+  LinkRig rig;
+  redlock::engine::Duration compiled{};
+  rig.node = [&](const RedisCommand& command) {
+    if (is(command, "INFO")) rig.now += 4ms;  // all of the first round trip
+    if (is(command, "SCRIPT")) {
+      rig.now += 3ms;
+      compiled += 3ms;
+    }
+    return healthy(command);
+  };
+  rig.run();
+  REQUIRE(rig.clocks.size() == 1);
+  CHECK(rig.clocks[0].uncertainty == compiled / 2);
+  CHECK(rig.clocks[0].round_trip == 4ms);
 }
 
 TEST_CASE("an idle connection is probed, and one that died unnoticed is replaced") {

@@ -46,7 +46,7 @@ class ClockWatch {
     std::vector<NodeIndex> to_note;
   };
   /// The node's clock, in microseconds since 1970, when ours read `now`, give or take half the
-  /// round trip that brought it.
+  /// time since it was asked.
   Findings on_reading(Instant now, NodeIndex node, std::int64_t unix_us, Duration uncertainty);
 
   /// Another client left a note that says for how long the node's clock is not to be trusted; zero:
