@@ -126,13 +126,6 @@ void Driver::turn(Instant now) {
 
 void Driver::perform(Instant now, engine::NodeOutput&& output) {
   if (auto* send = std::get_if<engine::Send>(&output)) {
-    // The engine may have decided it before the connection showed that the node must not be asked.
-    const bool asks = std::holds_alternative<engine::AcquireCommand>(send->command);
-    if (asks && links_[send->node]->is_up()) {
-      if (const auto why = engine_.objection(now, send->node)) {
-        return engine().on_reply(now, send->node, send->tag, *why);
-      }
-    }
     host_.on_send(*send);
     links_[send->node]->submit(now, send->tag, std::move(send->command), send->form);
   } else if (const auto* what = std::get_if<engine::TendMarker>(&output)) {

@@ -61,6 +61,10 @@ void Link::drop_questions() noexcept {
 
 void Link::submit(Instant now, const engine::Tag& tag, engine::Command command, engine::Form form) {
   if (state_ == State::up) {
+    // It may have been decided before the connection showed that the node must not be asked.
+    const bool asks = std::holds_alternative<engine::AcquireCommand>(command);
+    const auto why = asks ? listener_.objection_to_ask(now, node_) : std::nullopt;
+    if (why) return listener_.on_reply(now, node_, tag, *why);
     connection_->send(tag, command, form);
     has_output();
   } else if (state_ == State::connecting) {
@@ -224,12 +228,6 @@ std::optional<engine::Unavailable> Link::on_ready(Instant now, ServerFacts& fact
   // The queue first: releases that are owed to the node come behind the commands that waited.
   for (QueuedItem& queued : std::exchange(queue_, {})) {
     if (auto* command = std::get_if<QueuedCommand>(&queued)) {
-      if (std::holds_alternative<engine::AcquireCommand>(command->command)) {
-        if (const auto why = listener_.objection_to_ask(now, node_)) {
-          listener_.on_reply(now, node_, command->tag, *why);
-          continue;
-        }
-      }
       submit(now, command->tag, std::move(command->command), command->form);
     } else {
       connection_->send(std::move(std::get<std::shared_ptr<Question>>(queued)));

@@ -40,7 +40,7 @@ class LinkListener {
   /// The facts that the new connection shows; before anything is sent on it.
   virtual void on_node_facts(engine::Instant now, engine::NodeIndex node,
                              const ServerFacts& facts) = 0;
-  /// Why the node may not be asked for a lock now; for commands that waited for the connection.
+  /// Why the node may not be asked for a lock now, right before it would be.
   virtual std::optional<engine::Unavailable> objection_to_ask(engine::Instant now,
                                                               engine::NodeIndex node) = 0;
   virtual void on_link_up(engine::Instant now, engine::NodeIndex node,
@@ -101,8 +101,6 @@ class Link final : ConnectionListener {
   /// By an answer to a question of this connection its marker names this configuration. The one
   /// that it named before; empty if there is no connection.
   std::string on_membership(const std::string& membership);
-  /// Whether what is submitted is written to a connection whose node is known.
-  [[nodiscard]] bool is_up() const { return state_ == State::up; }
   [[nodiscard]] bool answers_former_name() const;
   /// The address has changed: connects to the server there. Without a label there is none.
   void move(engine::Instant now, std::string why);
