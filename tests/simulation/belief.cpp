@@ -25,8 +25,14 @@ Instant Belief::trusted_until(Instant sent, std::chrono::milliseconds lease) con
 }
 
 void Belief::sent(std::uint32_t node, const engine::Tag& tag) {
-  if (tag.kind == Kind::acquire || tag.kind == Kind::heal) nodes_[node].may_hold = true;
-  if (tag.kind == Kind::acquire) nodes_[node].asked = true;
+  if (tag.kind == Kind::acquire || tag.kind == Kind::heal) {
+    nodes_[node].may_hold = true;
+    nodes_[node].has_nothing = 0;
+  }
+  if (tag.kind == Kind::acquire) {
+    nodes_[node].asked = true;
+    nodes_[node].refused = false;
+  }
   if (tag.kind == Kind::release) {
     nodes_[node].released = true;
     nodes_[node].no_script = false;
@@ -51,11 +57,12 @@ void Belief::confirm(Node& node, const engine::Tag& tag, Circumstances circumsta
   node.healing = false;
 }
 
-void Belief::deny(Node& node, bool quarantined) {
+void Belief::deny(Node& node, Circumstances circumstances) {
   node.may_hold = false;
   node.granted = 0;
   // What it gives to nobody else is as good as ours.
-  if (quarantined) return;
+  if (circumstances.quarantined) return;
+  node.has_nothing = circumstances.order;
   node.ours = false;
   node.healing = false;
 }
@@ -92,12 +99,13 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
     if (tag.kind == Kind::settle) node.fence = std::get<engine::Held>(reply).fence;
     if (!before_healing) confirm(node, tag, circumstances);
   } else if (std::holds_alternative<engine::Free>(reply)) {
-    if (!before_healing) deny(node, circumstances.quarantined);
+    if (!before_healing) deny(node, circumstances);
   } else if (std::holds_alternative<engine::Taken>(reply) ||
              std::holds_alternative<engine::Refused>(reply) ||
              std::holds_alternative<engine::ForcedOut>(reply)) {
-    ++refused_;
-    if (!before_healing) deny(node, false);
+    node.refused = true;
+    circumstances.quarantined = false;
+    if (!before_healing) deny(node, circumstances);
   } else if (std::holds_alternative<engine::AlreadyOurs>(reply)) {
     if (tag.kind == Kind::heal) return confirm(node, tag, circumstances);
     // The lock there is another process's of the same owner: the node says nothing from now on.
@@ -106,6 +114,7 @@ void Belief::answered(std::uint32_t index, const engine::Tag& tag, const engine:
     owner_is_shared_ = true;
   } else if (tag.kind == Kind::acquire && nothing_happened(reply)) {
     node.may_hold = false;
+    if (!std::holds_alternative<engine::NoScript>(reply)) node.has_nothing = circumstances.order;
   } else if (tag.kind == Kind::heal && !std::holds_alternative<engine::NoScript>(reply)) {
     node.healing = false;  // the next round will show
     if (nothing_happened(reply)) node.may_hold = false;
@@ -123,6 +132,10 @@ bool Belief::counted(std::uint32_t count) const {
   const auto nodes =
       std::ranges::count_if(nodes_, [count](const Node& node) { return node.count >= count; });
   return static_cast<std::size_t>(nodes) >= quorum();
+}
+
+std::uint32_t Belief::refused() const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(nodes_, &Node::refused));
 }
 
 std::uint32_t Belief::removed() const {

@@ -69,8 +69,13 @@ class Belief {
   [[nodiscard]] bool shared(std::uint32_t node, std::uint64_t order) const {
     return nodes_[node].shared != 0 && nodes_[node].shared < order;
   }
+  /// Whether it was known before the answer with this place that the node has nothing of the grant.
+  [[nodiscard]] bool has_nothing(std::uint32_t node, std::uint64_t order) const {
+    return nodes_[node].has_nothing != 0 && nodes_[node].has_nothing < order;
+  }
   [[nodiscard]] std::uint32_t granted() const { return granted_; }
-  [[nodiscard]] std::uint32_t refused() const { return refused_; }
+  /// How many nodes refused when they were last asked for the lock, or took it back.
+  [[nodiscard]] std::uint32_t refused() const;
   /// A lease sent then is trusted until then.
   [[nodiscard]] Instant trusted_until(Instant sent, std::chrono::milliseconds lease) const;
 
@@ -82,10 +87,12 @@ class Belief {
     bool released = false;
     bool removed = false;  // the release deleted the lock
     bool had_none = false;
-    bool no_script = false;    // the release found none, and was not sent again
-    bool asked = false;        // for the lock, and did not answer
-    bool spent = false;        // asked, and nobody knows whether it will run that
-    std::uint64_t shared = 0;  // the answer that another process has it by the same owner
+    bool no_script = false;         // the release found none, and was not sent again
+    bool asked = false;             // for the lock, and did not answer
+    bool spent = false;             // asked, and nobody knows whether it will run that
+    bool refused = false;           // since it was last asked
+    std::uint64_t shared = 0;       // the answer that another process has it by the same owner
+    std::uint64_t has_nothing = 0;  // the answer by which it has nothing of the grant
     engine::Token granted = 0;
     engine::Token fence = 0;
     Instant until = Instant::min();
@@ -94,14 +101,13 @@ class Belief {
     std::uint32_t count = 1;         // the largest that it confirmed
   };
   void confirm(Node& node, const engine::Tag& tag, Circumstances circumstances);
-  static void deny(Node& node, bool quarantined);
+  static void deny(Node& node, Circumstances circumstances);
   [[nodiscard]] std::size_t quorum() const { return members_ / 2 + 1; }
 
   std::vector<Node> nodes_;
   std::uint32_t members_;
   std::int64_t drift_ppm_;
   std::uint32_t granted_ = 0;
-  std::uint32_t refused_ = 0;
   bool owner_is_shared_ = false;
 };
 

@@ -92,6 +92,7 @@ Invariants::Grant& Invariants::begin_grant(ClientId id, const engine::Send& send
               .returned_before = names_[*name].largest_returned,
               .taken_up = !acquires,
               .counts = std::vector<std::uint32_t>(nodes_.size(), 1),
+              .held_for = std::vector<std::chrono::milliseconds>(nodes_.size()),
               .belief = Belief(static_cast<std::uint32_t>(nodes_.size()), members_, drift_ppm_)};
   if (forced_.contains(owner.bits)) grant.forced_bound = Instant::min();
   Grant& kept = client.grants.emplace(grant.id, std::move(grant)).first->second;
@@ -138,8 +139,9 @@ void Invariants::sent(Instant world, ClientId client, const engine::Send& send) 
   const Instant now = local(world, client);
   rule(judged_, !asks_anew || now >= clock.blamed_until,
        "a node whose clock moved is not asked for a lock", what);
-  require(!asks_anew || now >= clock.noted_until,
-          "a client that starts asks no node whose clock others saw move", what);
+  if (asks_anew && now < clock.noted_until) {
+    clients_[client].asked_though_noted.insert({send.tag.grant, send.node});
+  }
 }
 
 void Invariants::check_send(Instant world, Grant& grant, const engine::Send& send) {
@@ -175,36 +177,8 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   grant.settles |= send.tag.kind == Kind::settle;
   rule(judged_, !grant.belief.released(send.node) || send.tag.kind == Kind::release,
        "nothing is sent behind a release", what);
-  if (send.tag.kind == Kind::heal) {
-    // A lease that is taken up heals as soon as its round is won, and is told of it next.
-    const bool live = grant.state == State::live || (grant.taken_up && grant.token == 0);
-    rule(judged_, live, "nothing is healed after loss or release", what);
-    // An answer of this turn that came behind the one that let it heal may have ended it.
-    const Instant until = std::max(grant.valid_after_answer, grant.belief.valid_until());
-    rule(judged_, local(world, grant.client) < until, "nothing is healed that is not valid", what);
-  }
-  if (const auto* hold = std::get_if<engine::HoldCommand>(&send.command)) {
-    // The client may be told next that it entered, or did not; turn_ends() knows.
-    const std::uint32_t most =
-        grant.count + grant.entering + may_be_entered(grant, local(world, grant.client));
-    rule(judged_, hold->count >= grant.count && hold->count <= most,
-         "a hold says the count that was told, and what is being entered", what);
-    rule(judged_, grant.state != State::live || hold->token == grant.token,
-         "a lease keeps its token", what);
-    // Without renewals or requests a hold only tells the nodes of a level that was left.
-    const bool is_asked = grant.entering + grant.extending > 0 || grant.by != nullptr ||
-                          grant.renewed_until != Instant::min() ||
-                          send.form != engine::Form::digest;
-    const Instant ends =
-        std::max({grant.valid_until, grant.valid_after_answer, grant.belief.valid_until()});
-    rule(judged_,
-         is_asked || grant.state != State::live ||
-             send.tag.sent + send.tag.lease <= ends + std::chrono::milliseconds(1),
-         "leaving a level lengthens no lease", what);
-    grant.held |= send.tag.kind == Kind::hold && grant.state == State::live;
-    grant.counts[send.node] = hold->count;
-    grant.belief.sent_count(send.node, hold->count);
-  }
+  if (send.tag.kind == Kind::heal) check_heal(world, grant, send);
+  if (std::holds_alternative<engine::HoldCommand>(send.command)) check_hold(world, grant, send);
   if (send.tag.kind == Kind::release) {
     if (judged_.clones) {
       twin_releases_[{*grant.name, grant.owner.bits}].emplace(&grant, send.node);
@@ -214,6 +188,11 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
          grant.belief.released(send.node) ||
              !grant.belief.shared(send.node, clients_[grant.client].next_heard),
          "the lock of another process is not released", what);
+    rule(judged_,
+         grant.token != 0 || grant.taken_up || grant.belief.released(send.node) ||
+             grant.belief.owner_is_shared() ||
+             !grant.belief.has_nothing(send.node, clients_[grant.client].next_heard),
+         "what failed is not released where nothing is left of it", what);
     const bool failed_attempt = grant.state == State::attempting && !grant.taken_up;
     rule(judged_, failed_attempt || grant.state == State::over,
          "nothing is released that is wanted", what);
@@ -224,17 +203,74 @@ void Invariants::check_send(Instant world, Grant& grant, const engine::Send& sen
   }
 }
 
+void Invariants::check_heal(Instant world, const Grant& grant, const engine::Send& send) const {
+  const auto what = [&] {
+    return fmt::format("client {}: {}", grant.client, wire::in_words(send));
+  };
+  // A lease that is taken up heals as soon as its round is won, and is told of it next.
+  const bool live = grant.state == State::live || (grant.taken_up && grant.token == 0);
+  rule(judged_, live, "nothing is healed after loss or release", what);
+  // An answer of this turn that came behind the one that let it heal may have ended it.
+  const Instant until = std::max(grant.valid_after_answer, grant.belief.valid_until());
+  rule(judged_, local(world, grant.client) < until, "nothing is healed that is not valid", what);
+  // An entry may have begun its renewal, of which is told next; and what is sent with its script
+  // was sent without it before.
+  const bool may_be_longer = grant.renewed_until != Instant::min() || grant.entering > 0 ||
+                             grant.by != nullptr || send.form == engine::Form::source;
+  rule(judged_,
+       may_be_longer || send.tag.lease <= grant.held_for[send.node] ||
+           send.tag.sent + send.tag.lease <= std::max(until, grant.valid_until),
+       "what nobody renews lasts no longer where it is healed", what);
+}
+
+void Invariants::check_hold(Instant world, Grant& grant, const engine::Send& send) {
+  const auto what = [&] {
+    return fmt::format("client {}: {}", grant.client, wire::in_words(send));
+  };
+  const auto& hold = std::get<engine::HoldCommand>(send.command);
+  // The client may be told next that it entered, or did not; turn_ends() knows.
+  const std::uint32_t most =
+      grant.count + grant.entering + may_be_entered(grant, local(world, grant.client));
+  rule(judged_, hold.count >= grant.count && hold.count <= most,
+       "a hold says the count that was told, and what is being entered", what);
+  rule(judged_, grant.state != State::live || hold.token == grant.token, "a lease keeps its token",
+       what);
+  // Without renewals or requests a hold only tells the nodes of a level that was left.
+  const bool is_requested = grant.entering + grant.extending > 0 || grant.by != nullptr;
+  const bool is_renewed = grant.renewed_until != Instant::min();
+  const bool is_asked = is_requested || is_renewed || send.form != engine::Form::digest;
+  const Instant ends =
+      std::max({grant.valid_until, grant.valid_after_answer, grant.belief.valid_until()});
+  rule(judged_,
+       is_asked || grant.state != State::live ||
+           send.tag.sent + send.tag.lease <= ends + std::chrono::milliseconds(1),
+       "leaving a level lengthens no lease", what);
+  const bool renews = send.tag.kind == Kind::hold && grant.state == State::live && is_renewed &&
+                      !is_requested && hold.count == grant.counts[send.node] &&
+                      send.form == engine::Form::digest;
+  rule(judged_, !renews || send.tag.lease >= grant.acquired,
+       "a renewal asks for no less than the lease", what);
+  grant.held |= send.tag.kind == Kind::hold && grant.state == State::live;
+  grant.counts[send.node] = hold.count;
+  if (send.tag.kind == Kind::hold) {
+    grant.held_for[send.node] = std::max(grant.held_for[send.node], send.tag.lease);
+  }
+  grant.belief.sent_count(send.node, hold.count);
+}
+
 void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
                           const engine::Tag& tag, const engine::Reply& reply) {
   Grant* const grant = find(client, tag.grant);
   if (grant == nullptr) return;
+  const auto* why = std::get_if<engine::Unavailable>(&reply);
+  const bool unsent = why != nullptr && why->delivery == engine::Delivery::not_sent;
+  if (unsent) clients_[client].asked_though_noted.erase({tag.grant, node});
   if (tag.kind == Kind::acquire) waiter_asked(*grant, reply);
   if (grant->state == State::live && grant->forced_out == 0 &&
       std::holds_alternative<engine::ForcedOut>(reply)) {
     grant->forced_out = received_ + 1;
   }
   const bool trusted = local(world, client) >= clients_[client].clocks[node].blamed_until;
-  const auto* why = std::get_if<engine::Unavailable>(&reply);
   if (why != nullptr && why->cause == Cause::marker_missing) marker_shown(world, client, node);
   // As far as the client can know.
   const Instant seen = clients_[client].marker_seen[node];
@@ -600,6 +636,10 @@ void Invariants::turn_ends(Instant world, ClientId id) {
   for (std::uint32_t node = 0; node < nodes_.size(); ++node) {
     rule(judged_, !client.clocks[node].must_be_noticed, "a clock that moved is noticed",
          [&] { return fmt::format("client {}, node {}", id, node); });
+  }
+  for (const auto& [grant, node] : std::exchange(client.asked_though_noted, {})) {
+    throw Violation{"a client that starts asks no node whose clock others saw move",
+                    fmt::format("client {} asks node {} for grant {}", id, node, grant)};
   }
   const Instant now = local(world, id);
   for (const auto& entry : client.requests) {

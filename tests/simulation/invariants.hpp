@@ -257,9 +257,10 @@ class Invariants {
     std::uint32_t entering = 0;    // requests for another
     std::uint32_t extending = 0;   // requests for a longer validity
     Instant renewed_until = engine::never;
-    Instant granted{};                  // by the world's time
-    const OwnerState* by = nullptr;     // who took it, if calls of an owner share it
-    std::vector<std::uint32_t> counts;  // the last that each node was sent
+    Instant granted{};                                // by the world's time
+    const OwnerState* by = nullptr;                   // who took it, if calls of an owner share it
+    std::vector<std::uint32_t> counts;                // the last that each node was sent
+    std::vector<std::chrono::milliseconds> held_for;  // the longest hold that each node was sent
     Belief belief;
   };
   /// What a client was told of a node's clock.
@@ -285,6 +286,9 @@ class Invariants {
     bool alive = true;
     Instant resumed{};
     std::uint64_t next_heard = 0;  // the place of the first answer of this turn
+    // Grants and nodes of this turn's acquires, unless they turned out not to be sent: what was
+    // decided before a connection showed the note.
+    std::set<std::pair<engine::GrantId, std::uint32_t>> asked_though_noted;
     std::map<engine::RequestId, Request> requests;
     std::unordered_map<const std::string*, engine::RequestId> by_name;
     std::unordered_map<engine::RequestId, Grant*> attempts;
@@ -404,6 +408,8 @@ class Invariants {
   void set_validity(Instant world, Grant& grant, Instant valid_until) const;
   [[nodiscard]] bool may_be_told_now(Instant world, const Grant& grant) const;
   void check_send(Instant world, Grant& grant, const engine::Send& send);
+  void check_hold(Instant world, Grant& grant, const engine::Send& send);
+  void check_heal(Instant world, const Grant& grant, const engine::Send& send) const;
   void check_token(Instant world, const Grant& grant);
   void check_forced(const Grant& grant) const;
   void check_turned_away(Instant world, std::uint32_t node, const HeldLock& lock,

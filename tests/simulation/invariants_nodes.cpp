@@ -35,10 +35,10 @@ void Invariants::executed(Instant world, std::uint32_t node, const ScriptRun& ru
 void Invariants::check_marker(std::uint32_t node, const ScriptRun& run) const {
   const SimNode& at = nodes_[node];
   const std::string state = at.data.marker_state();
-  if (!run.before->marker_state().empty() || state.empty() || at.forgot.empty()) return;
+  if (!run.before->marker_state().empty() || state.empty()) return;
   const std::uint64_t epoch = std::stoull(state.substr(state.find(' ') + 1));
   for (const auto& [later, made] : members_made_) {
-    if (later <= epoch || made >= at.forgot.back()) continue;
+    if (later <= epoch || made >= at.unmarked) continue;
     throw Violation{"a marker that is given back names no former members",
                     fmt::format("node {}: epoch {}, not {}", node, epoch, later)};
   }

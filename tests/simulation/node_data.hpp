@@ -104,9 +104,10 @@ struct NodeData {
 /// A node with its wall clock, as the judges of a run see it.
 struct SimNode {
   NodeData data;
-  DriftingClock wall;                ///< from 1970
-  std::vector<Instant> forgot = {};  ///< when it lost data or was promoted, by the world's time
-  Instant marked = Instant::min();   ///< when a client last wrote its marker, likewise
+  DriftingClock wall;                 ///< from 1970
+  std::vector<Instant> forgot = {};   ///< when it lost data or was promoted, by the world's time
+  Instant unmarked = Instant::min();  ///< when it last lost its marker, if it had one, likewise
+  Instant marked = Instant::min();    ///< when a client last wrote its marker, likewise
 
   [[nodiscard]] std::int64_t now_us(Instant world) const {
     return wall.read(world).time_since_epoch().count() / 1'000;

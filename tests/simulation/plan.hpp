@@ -128,9 +128,12 @@ struct Plan {
   }
   /// What a handshake takes, but for jitter: it has three round trips, and what it writes, scripts
   /// above all, some 30,000 bytes, takes one more for each window.
-  [[nodiscard]] Duration handshake() const {
+  [[nodiscard]] Duration handshake() const { return conversation(3, 30'000); }
+  /// What a node's marker takes to be written: a script of some 5,000 bytes with its arguments.
+  [[nodiscard]] Duration adoption() const { return conversation(1, 5'000); }
+  [[nodiscard]] Duration conversation(std::size_t round_trips, std::size_t bytes) const {
     const Duration one_way = delay_min + (slow_per_mille > 0 ? slowest() : Duration::zero());
-    return one_way * (6 + 60'000 / window);
+    return one_way * (2 * round_trips + 2 * bytes / window);
   }
   /// What a message takes that is not slow, at most.
   [[nodiscard]] Duration longest_way() const {
@@ -185,11 +188,11 @@ struct Plan {
     return crowd && client == 0 ? static_cast<std::uint32_t>(names.size()) : users_per_client;
   }
   /// How long attempts that wait for each other's turn may take: each asks and settles. One that
-  /// waits in order may be told of a turn while it has some votes, and ask twice more before it
-  /// gives those back.
+  /// waits in order may be told of turns while it has some votes, and asks again each time before
+  /// it gives those back: seldom more than thrice.
   [[nodiscard]] Duration turns_of(std::uint32_t client) const {
     const std::uint32_t attempts = users_of(client) + owners_per_client;
-    return engine.node_timeout * (in_order > 0 ? 4 : 2) * static_cast<int>(attempts);
+    return engine.node_timeout * (in_order > 0 ? 8 : 2) * static_cast<int>(attempts);
   }
   /// Whether the call with this number is one of those.
   [[nodiscard]] bool keeps_order(engine::RequestId request) const { return request % 3 < in_order; }

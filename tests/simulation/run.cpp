@@ -114,7 +114,8 @@ void World::markers_must_come_back() {
   const auto is_marked = [this](const SimNode& node) {
     return node.data.is_marked(node.now_ms(scene_.now));
   };
-  const bool answers_in_time = plan.slow_per_mille == 0 && 2 * plan.handshake() <= seconds(1);
+  const bool answers_in_time = plan.slow_per_mille == 0 && 2 * plan.handshake() <= seconds(1) &&
+                               plan.adoption() <= plan.engine.node_timeout;
   if (!answers_in_time || !plan.forgets() || plan.other_sets ||
       std::ranges::all_of(scene_.nodes, is_marked))
     return;

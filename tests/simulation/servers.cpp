@@ -138,6 +138,7 @@ void Servers::go_on(NodeIndex node) {
 void Servers::forget(NodeIndex node) {
   scene_.nodes[node].data.keys.clear();
   scene_.nodes[node].forgot.push_back(scene_.now);
+  scene_.nodes[node].unmarked = scene_.now;
 }
 
 void Servers::forget_newest(NodeIndex node) {
@@ -161,6 +162,7 @@ void Servers::restore_snapshot(NodeIndex node) {
   scene_.nodes[node].data.keys = states_[node].snapshot;
   forget_scripts(node);
   scene_.nodes[node].forgot.push_back(scene_.now);
+  scene_.nodes[node].unmarked = scene_.now;
 }
 
 void Servers::become_of_another_set(NodeIndex node) {

@@ -5,9 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <fmt/format.h>
 #include <map>
 #include <mutex>
+#include <pthread.h>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,41 +63,81 @@ int print_hashes(std::uint64_t count) {
   return 0;
 }
 
-/// Runs one seed after the other until the time is over or a promise is broken; prints progress,
-/// and at the end figures and coverage.
+/// Runs one seed after the other until the time is over, a promise is broken or a world does not
+/// end; prints progress and, but for the last, figures and coverage.
 class Exploration {
  public:
   explicit Exploration(const Arguments& arguments)
       : arguments_(arguments),
-        next_seed_(arguments.from != 0 ? arguments.from : by_the_clock() / 1000) {}
+        next_seed_(arguments.from != 0 ? arguments.from : by_the_clock() / 1000),
+        workers_(arguments.threads) {}
 
   int run() {
     fmt::print(stderr, "{} threads, seeds from {}\n", arguments_.threads, next_seed_.load());
     const std::chrono::seconds length(arguments_.length);
     std::vector<std::thread> threads;
-    for (unsigned i = 0; i < arguments_.threads; ++i) threads.emplace_back([this] { work(); });
-    for (int ticks = 1; !stop_ && Clock::now() - start_ < length; ++ticks) {
+    for (Worker& worker : workers_) threads.emplace_back([this, &worker] { work(worker); });
+    for (int ticks = 1; !std::ranges::all_of(workers_, &Worker::is_done); ++ticks) {
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       if (ticks % 50 == 0) print_progress();
+      for (std::size_t i = 0; i < threads.size(); ++i) must_end(threads[i], workers_[i]);
+      if (Clock::now() - start_ >= length) stop_ = true;
     }
-    stop_ = true;
     for (std::thread& thread : threads) thread.join();
     print_figures();
-    if (!violation_) return 0;
-    const Planted planted(arguments_.bug);
-    fmt::print("{}", report(arguments_.plan(broken_seed_), *violation_));
-    return 1;
+    return print_violation() ? 1 : 0;
   }
 
  private:
+  using ProcessorTime = std::chrono::nanoseconds;
+  struct Worker {
+    std::atomic<std::uint64_t> seed{0};
+    std::atomic<ProcessorTime> began{};  ///< what its thread had taken when it began with the seed
+    std::atomic<bool> done{false};
+    [[nodiscard]] bool is_done() const { return done; }
+  };
+  /// Most take a tenth of a second.
+  static constexpr ProcessorTime longest_world = std::chrono::minutes(1);
+
+  /// Of one that has ended: nothing.
+  static ProcessorTime taken_by(pthread_t thread) {
+    clockid_t clock{};
+    timespec taken{};
+    if (pthread_getcpuclockid(thread, &clock) == 0) clock_gettime(clock, &taken);
+    return std::chrono::seconds(taken.tv_sec) + ProcessorTime(taken.tv_nsec);
+  }
+
+  /// A world that does not end cannot be stopped either.
+  void must_end(std::thread& thread, const Worker& worker) {
+    const std::uint64_t seed = worker.seed;
+    const ProcessorTime taken = taken_by(thread.native_handle()) - worker.began.load();
+    if (taken < longest_world || seed != worker.seed) return;
+    if (!print_violation()) {
+      fmt::print("BROKEN: a world ends\n  it has taken a minute of a processor\n{}\n",
+                 arguments_.plan(seed).in_words());
+    }
+    std::fflush(stdout);
+    std::_Exit(1);
+  }
+
+  bool print_violation() {
+    const std::lock_guard lock(mutex_);
+    if (!violation_) return false;
+    const Planted planted(arguments_.bug);
+    fmt::print("{}", report(arguments_.plan(broken_seed_), *violation_));
+    return true;
+  }
+
   static std::uint64_t by_the_clock() {
     return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   }
 
-  void work() {
+  void work(Worker& worker) {
     const Planted planted(arguments_.bug);
     while (!stop_) {
       const std::uint64_t seed = next_seed_++;
+      worker.began = taken_by(pthread_self());
+      worker.seed = seed;
       Coverage coverage;
       Plan plan = arguments_.plan(seed);
       if (arguments_.waiting && !plan.waits) continue;
@@ -101,6 +145,7 @@ class Exploration {
       if (arguments_.clones && !plan.judges_clones()) continue;
       add(seed, simulation::run(std::move(plan), coverage), coverage);
     }
+    worker.done = true;
   }
 
   void add(std::uint64_t seed, const RunResult& result, const Coverage& covered) {
@@ -147,6 +192,7 @@ class Exploration {
   const Arguments& arguments_;
   const Clock::time_point start_ = Clock::now();
   std::atomic<std::uint64_t> next_seed_;
+  std::vector<Worker> workers_;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;  // of what all threads have done together:
   Coverage coverage_;

@@ -107,7 +107,8 @@ void Stage::acquire(Client& by, engine::AcquireRequest what) {
 }
 
 void Stage::extend(Client& by, std::chrono::milliseconds lease) {
-  request(by, {.name = {}, .expected = local(by) + settings_.engine.node_timeout});
+  request(by,
+          {.name = {}, .expected = local(by) + settings_.engine.node_timeout, .extends = by.grant});
   by.engine->extend(local(by), last_request_, by.grant, lease);
   turn(by);
 }
