@@ -178,8 +178,8 @@ void Invariants::must_be_tidy(Instant world, std::uint32_t node, Duration grace)
     if (!well) continue;
     // What is owed to a node is remembered for one lease by clocks that may be wrong.
     if (!judged_.clocks && *well > grant.over_at + grant.lease / 2) continue;
-    // What the client asked of the node that had the grant before may come when nothing is owed
-    // there any more for it.
+    // Who handed the grant over may have asked the node for it, too: that may be executed when this
+    // client owes the node nothing any more, by a clock that may be 2 % fast.
     const Instant owed = grant.over_at + std::max<Duration>(grant.lease, max_lease_) * 98 / 100;
     const std::chrono::milliseconds left(lock->ends_ms.value_or(0) - at.now_ms(world));
     if (grant.taken_up && std::max(*well, world + left - grant.lease) > owed) continue;

@@ -126,11 +126,11 @@ struct Plan {
   [[nodiscard]] Duration distance_of(std::uint32_t client, std::uint32_t node) const {
     return apart * node + (distances.empty() ? Duration::zero() : distances[client]);
   }
-  /// What a handshake takes, but for jitter: it has three round trips, and what it writes, scripts
-  /// above all, some 30,000 bytes, takes one more for each window.
+  /// What a handshake takes, but for jitter: it writes some 30,000 bytes, scripts above all.
   [[nodiscard]] Duration handshake() const { return conversation(3, 30'000); }
   /// What a node's marker takes to be written: a script of some 5,000 bytes with its arguments.
   [[nodiscard]] Duration adoption() const { return conversation(1, 5'000); }
+  /// So many round trips, and one more for each window of what is written.
   [[nodiscard]] Duration conversation(std::size_t round_trips, std::size_t bytes) const {
     const Duration one_way = delay_min + (slow_per_mille > 0 ? slowest() : Duration::zero());
     return one_way * (2 * round_trips + 2 * bytes / window);

@@ -120,6 +120,7 @@ class Exploration {
     std::_Exit(1);
   }
 
+  /// False: no promise is broken.
   bool print_violation() {
     const std::lock_guard lock(mutex_);
     if (!violation_) return false;
