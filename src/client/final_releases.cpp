@@ -103,8 +103,10 @@ bool FinalReleases::stragglers_are_worth_waiting(const Progress& current) {
 FinalReleases::Progress FinalReleases::progress(const engine::Engine& engine,
                                                 bool others_under_way) const {
   // Counts a lease that was dropped without a request, as long as a quorum may not have released
-  // it.
-  const bool quorum_is_done = engine.nodes().size() - engine.nodes_releasing() >= engine.quorum();
+  // it. A client that lists some members of a set may have fewer nodes than a quorum.
+  const auto releasing = engine.nodes_releasing();
+  const bool quorum_is_done =
+      releasing == 0 || engine.nodes().size() - releasing >= engine.quorum();
   Progress progress;
   progress.confirmed = report_.released + report_.already_gone;
   progress.unanswered = engine.releases_under_way();
