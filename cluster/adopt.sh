@@ -65,8 +65,11 @@ case $states in
     if [ -z "$set" ] && [ "$(state_of)" = member ]; then take set; fi
   done
   for node; do
-    said="$(get set) $(get epoch) $(get layout) $(get nodes) $(get max_lease_ms)"
-    if [ "$said" = "$set $epoch redlock-3 $nodes $max_lease_ms" ]; then
+    if [ "$(state_of)" = member ]; then max_lease_ms=$(get max_lease_ms); fi
+  done
+  for node; do
+    said="$(get set) $(get epoch) $(get layout) $(get nodes)"
+    if [ "$said" = "$set $epoch redlock-3 $nodes" ]; then
       echo "$node: adopted already"
     elif [ "$(state_of)" = blank ]; then
       refuse "it has no marker, and others have one; if it is a member that lost its data, run" \

@@ -200,7 +200,7 @@ struct Marker {
   std::string id;            ///< the node's own, random
   std::string layout;        ///< of keys and scripts: "redlock-3"
   std::string nodes;         ///< as written: how many nodes the set has
-  std::string max_lease_ms;  ///< as written
+  std::string max_lease_ms;  ///< as written, with the announced one, if there is one, behind it
   std::string set = {};      ///< the random name of its set; empty while that is being formed
   std::string epoch = {};    ///< as written: it grows when the members change
   std::string members = {};  ///< as written: ID=ADDRESS, with blanks between them
@@ -210,11 +210,13 @@ struct Marker {
 
 /// What most of the markers found say about their set: every client of the set has to agree.
 struct MarkedSet {
-  std::size_t nodes = 0;                  ///< how many nodes the set has
-  std::chrono::milliseconds max_lease{};  ///< the longest lease: ClientOptions::max_lease
-  std::string set{};                      ///< its random name
-  std::uint64_t epoch = 0;                ///< grows when a member is replaced
-  std::vector<std::string> members{};     ///< their addresses, as the operator adopted them
+  std::size_t nodes = 0;                            ///< how many nodes the set has
+  std::chrono::milliseconds max_lease{};            ///< the longest lease that a client may have
+  std::chrono::milliseconds announced_max_lease{};  ///< a longer one that is not in force yet: its
+                                                    ///< raising was interrupted; zero: none
+  std::string set{};                                ///< its random name
+  std::uint64_t epoch = 0;                          ///< grows when a member is replaced
+  std::vector<std::string> members{};  ///< their addresses, as the operator adopted them
 
   friend bool operator==(const MarkedSet&, const MarkedSet&) = default;
 };
@@ -470,13 +472,29 @@ class REDLOCK_EXPORT Admin {
   /// told. Fails with no_quorum, doing nothing, also if those that are left would be no quorum.
   [[nodiscard]] Result<std::vector<NodeAdoption>> remove(std::string_view node) const;
 
+  /// Raises the longest lease that a client of the set may have, while locks are held. Clients that
+  /// run go on as they are; those with a longer ClientOptions::max_lease than the set had begin to
+  /// be granted locks when a quorum has the new one. In a first epoch it is announced to all
+  /// members, every one of which has to answer: from then on whatever waits until old leases are
+  /// over waits for longer ones. In a second one, three seconds later, it is in force: servers that
+  /// write to their disks each second do not forget both. An interrupted call is finished by the
+  /// same one, or one with a still longer lease; none takes back what a quorum may know of. Fails
+  /// with invalid_argument, doing nothing, for one that is shorter than what is in force or known
+  /// so; with no_quorum, doing nothing, if a member does not answer, if another change was
+  /// interrupted, or if too few members would grant locks for a time, because those that keep no
+  /// data have not run for as long. Asks as adopt() does, and all members once more, then each by
+  /// itself.
+  [[nodiscard]] Result<std::vector<NodeAdoption>> set_max_lease(
+      std::chrono::milliseconds max_lease) const;
+
  private:
   const Client* client_;
 };
 
 /// The options for a client of a set of which `seeds.nodes` are some members, any of them: all
-/// members and the longest lease are read from the nodes. A member's address is as the operator
-/// adopted it; the user and password are those of the first seed. The members are believed when a
+/// members are read from the nodes, and a `lease` that is longer than the set's longest is as long
+/// as that. A member's address is as the operator adopted it; the user and password are those of
+/// the first seed. The members are believed when a
 /// majority of themselves confirm them, so fewer answers are an error (no_quorum). Blocks as
 /// Admin::marked_set() does, up to three times. A program that knows all members needs no such
 /// call, and can start while nodes are down.

@@ -123,7 +123,8 @@ class REDLOCK_EXPORT Lease {
   /// not known; a failure releases nothing and leaves the validity as it was. Fails with `lost`,
   /// too, if this lease is empty, or is released or detached meanwhile (after detach the lock stays
   /// taken all the same), `closed` if its client ends, `invalid_argument` for a length that cannot
-  /// work (longer than max_lease, say).
+  /// work (longer than ClientOptions::max_lease, say; where that is not given, `no_quorum` with
+  /// Error::is_configuration() for one longer than the nodes allow).
   [[nodiscard("the lock may be lost")]] Result<BootClock::time_point> extend(
       std::chrono::milliseconds lease);
   /// The same without waiting.

@@ -130,10 +130,12 @@ struct ClientOptions {
 
   /// How long a node keeps a grant that nobody renews.
   std::chrono::milliseconds lease{30'000};
-  /// No lease may be longer. Each node's marker has this value: all clients of a set must agree on
-  /// it. With another value, or with a list of another length, no lock can be taken: the error says
-  /// both values, and Error::is_configuration() is true.
-  std::chrono::milliseconds max_lease{60'000};
+  /// No lease of this client may be longer; zero: than what the nodes' markers say, which is for
+  /// all clients (without quarantine, which is without markers: 60 s). Where this, or a lease that
+  /// is asked for, is longer than the markers say, no lock is taken: the error says both values,
+  /// and Error::is_configuration() is true. Admin::set_max_lease() raises that of the set.
+  /// Admin::adopt() makes a new set with this, or with 60 s.
+  std::chrono::milliseconds max_lease{};
   /// Part of the lease set aside for clocks that run at different speeds, the client's and the
   /// node's together; 2 ms are added. 0.01 as in the Redlock description (redis.io, "Distributed
   /// Locks").

@@ -108,7 +108,7 @@ typedef struct redlock_client_options {
   int without_quarantine;      /* 1: for tests alone; see Quarantine in options.hpp */
   int without_warnings;        /* 1: nothing on stderr; see warn_on_stderr in options.hpp */
   int64_t lease_ms;            /* default 30000 */
-  int64_t max_lease_ms;        /* default 60000; the same in every client of a set */
+  int64_t max_lease_ms;        /* default 0: that of the set; no lease may be longer */
   int64_t node_timeout_ms;     /* default 250 */
   int64_t connect_timeout_ms;  /* default 1000 */
 } redlock_client_options;

@@ -60,7 +60,9 @@ class Joining final : Adopting {
  public:
   Joining(NodeQuery& query, const std::set<std::string>& replaced, MemberMove move = {},
           NamedMembers named = {})
-      : Adopting(query, std::move(move)), replaced_(replaced), named_(std::move(named)) {}
+      : Adopting(query, move, move.is_none() ? Vouching::yes : Vouching::no),
+        replaced_(replaced),
+        named_(std::move(named)) {}
 
   Result<std::vector<NodeAdoption>> run() {
     if (auto done = look(); !done) return tl::make_unexpected(done.error());
@@ -129,7 +131,8 @@ class Joining final : Adopting {
     }
     if (others) return std::nullopt;
     if (!its.set.empty()) return its;
-    its = {new_id(), 1, {}};
+    const bool is_given = set_.max_lease != set_.max_lease.zero();
+    its = {new_id(), 1, {}, is_given ? set_.max_lease : engine::usual_max_lease};
     for (const auto& node : nodes_) its.members.push_back({new_id(), node.address});
     return its;
   }
@@ -236,8 +239,13 @@ class Joining final : Adopting {
       later_.push_back(next);
       if (next.epoch > its.epoch && is_this_move(base, next)) its = next;
     }
+    // Where others may be the members, an adoption changes nothing that they show.
+    const bool may_be_kept = !move_.is_none() || std::ranges::all_of(shown, [&](const auto& each) {
+      return each.first.members == its.members;
+    });
+    const bool has_other_leases = may_be_kept && keep_longest_leases(its);
     if (may_be_left(its)) return std::nullopt;
-    if (is_rivalled) its.epoch = next_epoch();
+    if (is_rivalled || has_other_leases) its.epoch = next_epoch();
     const bool is_done = its.at(move_.to) != nullptr && its.at(move_.from) == nullptr;
     if (is_done && last_epoch() > its.epoch) its.epoch = next_epoch();
     return its;
@@ -273,8 +281,14 @@ class Joining final : Adopting {
     return elsewhere >= quorum && std::ranges::any_of(later_, [&](const SetConfiguration& other) {
              const bool is_later = other.set == base_.set && other.epoch >= base_.epoch;
              const bool is_other = other != base_ && other.members != its.members;
-             return is_later && is_other && told_of(other) >= quorum;
+             return is_later && is_other && !is_kept(other, its) && told_of(other) >= quorum;
            });
+  }
+
+  /// Whether it only announced longer leases to the members of before, which `its` does, too.
+  [[nodiscard]] bool is_kept(const SetConfiguration& other, const SetConfiguration& its) const {
+    return other.members == base_.members && !other.has_leases_of(base_) &&
+           other.max_lease <= its.max_lease && other.longest_lease() <= its.longest_lease();
   }
 
   /// How many may have been told of these, without the member that is new: that one is given its
@@ -457,7 +471,7 @@ Result<std::vector<std::string>> uris_to_ask(const std::vector<wire::NodeAddress
               to.label + " is a member of the set already; give the address of another node",
               {}});
   }
-  // If it is by their max_lease that none is known, the nodes will say so.
+  // If it is by their markers that none is known, the nodes will say so.
   if (!named.agreed && !named.unfit && !has_old && !has_new) {
     return tl::make_unexpected(
         Error{Errc::invalid_argument,

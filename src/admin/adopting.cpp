@@ -7,6 +7,8 @@
 #include "admin/twins.hpp"
 #include "client/client_impl.hpp"
 #include "client/set_name.hpp"
+#include "engine/quorum.hpp"
+#include "engine/rules.hpp"
 #include "net/kernel_random.hpp"
 #include "wire/info_text.hpp"
 #include "wire/key_layout.hpp"
@@ -15,7 +17,7 @@ namespace redlock::admin {
 namespace {
 
 constexpr auto* interrupted =
-    "its marker names later members of the set than others: the list is old (compare it with "
+    "its marker is of a later epoch of the set than others: the list is old (compare it with "
     "redlock set show), or a change was interrupted; then finish it with the same redlock set "
     "command, or undo it: replace NEW OLD, remove what was to be added, add what was to be removed";
 constexpr auto* without_fences =
@@ -27,6 +29,10 @@ constexpr auto* until_leases_are_over =
 constexpr auto* beside = "another adoption has changed its marker at the same time; run it again";
 constexpr auto* not_any_more =
     "it is no member of its set any more: another node has taken its place; correct the list";
+constexpr auto* promoted_behind =
+    "it was a replica, and may lack leases that are held, also longer ones than its marker knows; "
+    "run redlock adopt when those are over, then give the same command again; if that does not "
+    "help, too few were told of longer leases: give redlock set max-lease the former length";
 constexpr auto* not_again_yet =
     "it is a member again, and keeps the marker of an earlier membership; give the same redlock "
     "set command again";
@@ -50,19 +56,19 @@ std::string new_id() {
 
 namespace {
 
-/// Why the first node with another longest lease, or in another set than one before it, is unfit.
+/// Why the first node with a damaged marker, or in another set than one before it, is unfit.
 Result<std::optional<Error>> take_shown(NodeQuery& query, NamedMembers& named,
                                         std::vector<wire::NodeMarker>& markers) {
   const auto shown = ask_markers(query);
   if (!shown) return tl::make_unexpected(shown.error());
-  const wire::SetTerms terms{.max_lease = query.options().max_lease};
+  const wire::SetTerms any_lease;
   std::optional<Error> unfit;
   for (std::size_t node = 0; node < shown->size(); ++node) {
     const auto& marker = (*shown)[node];
     const std::string& label = query.nodes()[node].label;
     if (!marker || marker->set_name.empty()) continue;
     std::optional<Error> why;
-    const auto how = marker->disagreement(terms);
+    const auto how = marker->disagreement(any_lease);
     if (how) {
       why = Error{Errc::invalid_argument, label + ": " + *how, {}};
     } else if (!markers.empty() && markers.front().set_name != marker->set_name) {
@@ -122,11 +128,41 @@ Result<NamedMembers> ask_named_members(const Client& client) {
   return named;
 }
 
-Adopting::Adopting(NodeQuery& query, MemberMove move)
+Result<std::vector<wire::NodeAddress>> members_to_change(const Client& client) {
+  auto named = ask_named_members(client);
+  if (!named) return tl::make_unexpected(named.error());
+  if (named->unfit) return tl::make_unexpected(std::move(*named->unfit));
+  if (!named->members.empty()) return std::move(named->members);
+  return tl::make_unexpected(Error{Errc::no_quorum,
+                                   "none of the nodes that answer is a member of a set: start "
+                                   "them, run redlock adopt if the set is new, or correct the list",
+                                   {}});
+}
+
+Result<std::vector<NodeAdoption>> change_among(
+    const Client& client, const std::vector<wire::NodeAddress>& nodes,
+    const wire::NodeAddress& login,
+    const std::function<Result<std::vector<NodeAdoption>>(NodeQuery&)>& change) {
+  ClientOptions options = client.options();
+  // Nobody waits for a lock meanwhile, and a slow answer would leave the change half-way.
+  options.node_timeout = std::max(options.node_timeout, options.connect_timeout);
+  options.nodes.clear();
+  for (const auto& node : nodes) options.nodes.push_back(wire::uri_of(node, login));
+  const auto all = Client::create(std::move(options));
+  if (!all) return tl::make_unexpected(all.error());
+  auto query = NodeQuery::inspecting(*all->impl());
+  if (!query) return tl::make_unexpected(query.error());
+  return change(*query);
+}
+
+Adopting::Adopting(NodeQuery& query, MemberMove move, Vouching vouching)
     : query_(query),
       nodes_(query.nodes()),
       move_(std::move(move)),
-      set_{.max_lease = query.options().max_lease, .drift_factor = query.options().drift_factor},
+      vouching_(vouching),
+      set_{.max_lease = vouching == Vouching::yes ? query.options().max_lease
+                                                  : std::chrono::milliseconds::zero(),
+           .drift_factor = query.options().drift_factor},
       promotions_(nodes_.size()),
       markers_(nodes_.size()) {
   for (const auto& node : nodes_) {
@@ -171,8 +207,7 @@ std::string Adopting::take_info(std::size_t node, const wire::Answer& answer) {
   } else if (info.is_in_cluster()) {
     fail(node, Cause::incompatible, "it belongs to a Redis Cluster; take an independent master");
   }
-  // That earlier leases are over is said by who adopts, not by who changes the members.
-  if (info.was_replica() && move_.is_none()) promotions_[node] = info.promotion();
+  if (info.was_replica()) promotions_[node] = info.promotion();
   return std::string(info.value("run_id"));
 }
 
@@ -304,17 +339,32 @@ Adopting::OfNodes Adopting::as_members(const SetConfiguration& its) {
   return commands;
 }
 
+bool Adopting::is_behind_another(const SetConfiguration& its) const {
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (!accepted(node) || !is_member(node)) continue;
+    const auto other = markers_[node]->configuration();
+    const bool counts = other.set == its.set && its.has(markers_[node]->id);
+    if (counts && engine::rules::is_behind(its.longest_lease(), other.longest_lease())) return true;
+  }
+  return false;
+}
+
 std::vector<QueryCommand> Adopting::as_member(std::size_t node, const SetConfiguration& its) {
   const wire::NodeMarker& marker = *markers_[node];
+  const bool was_replica = !promotions_[node].empty();
+  const auto shown = marker.configuration();
   if (marker.set_name != its.set) {
     disagrees(node, client::another_set(marker.set_name, its.set));
-  } else if (marker.configuration().epoch > its.epoch) {
+  } else if (shown.epoch > its.epoch) {
     disagrees(node, interrupted);
   } else if (!its.has(marker.id)) {
     disagrees(node, its.at(nodes_[node].address) == nullptr ? not_any_more : not_again_yet);
-  } else if (marker.configuration() != its) {
+  } else if (was_replica && vouching_ == Vouching::no && is_behind_another(shown)) {
+    // A client may have vouched for it that did not know for how long to wait.
+    disagrees(node, promoted_behind);
+  } else if (shown != its) {
     return command(node, its, {marker.state()});
-  } else if (!promotions_[node].empty()) {
+  } else if (was_replica && vouching_ == Vouching::yes) {
     return command(node, its, {});
   } else {
     adoptions_[node].adoption = Adoption::already_there;
@@ -326,7 +376,75 @@ std::vector<QueryCommand> Adopting::command(std::size_t node, const SetConfigura
                                             const wire::AdoptionStep& step) const {
   const Member* const member = its.at(nodes_[node].address);
   const std::string id = is_member(node) || member == nullptr ? markers_[node]->id : member->id;
-  return {wire::adoption_command(set_, {id, its}, step, promotions_[node])};
+  wire::SetTerms set = set_;
+  set.max_lease = std::max(set.max_lease, its.longest_lease());
+  const bool vouches = vouching_ == Vouching::yes;
+  return {wire::adoption_command(set, {id, its}, step, vouches ? promotions_[node] : "")};
+}
+
+Result<bool> Adopting::all_would(const OfNodes& all, const SetConfiguration& its) {
+  OfNodes commands(nodes_.size());
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (all[node].empty()) continue;
+    commands[node] = command(node, its, {markers_[node]->state(), wire::AdoptionStep::Kind::asks});
+  }
+  if (auto done = write(commands, its); !done) return tl::make_unexpected(done.error());
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    const bool waits = adoptions_[node].adoption == Adoption::waits;
+    if (!all[node].empty() && (waits || !accepted(node))) return false;
+  }
+  return true;
+}
+
+Result<void> Adopting::tell_in_turn(const OfNodes& all, const std::vector<std::size_t>& order,
+                                    const SetConfiguration& its) {
+  for (const std::size_t node : order) {
+    if (all[node].empty()) continue;
+    OfNodes commands(nodes_.size());
+    commands[node] = all[node];
+    if (auto done = write(commands, its); !done) return done;
+    if (adoptions_[node].adoption != Adoption::already_there) return {};
+  }
+  return {};
+}
+
+std::uint32_t Adopting::told() const {
+  std::uint32_t count = 0;
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    count += !joins(node) && adoptions_[node].adoption == Adoption::already_there ? 1 : 0;
+  }
+  return count;
+}
+
+/// Fewer than all, as some may be back with older data. (Of two members no more than one can be.)
+std::size_t Adopting::enough_to_know(std::size_t members) {
+  return std::min<std::size_t>(engine::quorum_of(static_cast<std::uint32_t>(members)),
+                               std::max<std::size_t>(members, 2) - 1);
+}
+
+bool Adopting::keep_longest_leases(SetConfiguration& its) const {
+  const SetConfiguration before = its;
+  std::vector<SetConfiguration> shown;
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    const bool counts = accepted(node) && is_member(node) && its.has(markers_[node]->id);
+    if (counts && markers_[node]->set_name == its.set) {
+      shown.push_back(markers_[node]->configuration());
+    }
+  }
+  const auto size = its.members.size();
+  const auto may_be_known = [&](std::chrono::milliseconds lease) {
+    const auto silent = size - std::min(size, shown.size());
+    const auto know = std::ranges::count_if(
+        shown, [&](const SetConfiguration& each) { return each.longest_lease() >= lease; });
+    return static_cast<std::size_t>(know) + silent >= enough_to_know(size);
+  };
+  auto longest = its.longest_lease();
+  for (const SetConfiguration& each : shown) {
+    if (may_be_known(each.max_lease)) its.max_lease = std::max(its.max_lease, each.max_lease);
+    if (may_be_known(each.longest_lease())) longest = std::max(longest, each.longest_lease());
+  }
+  its.announced = longest > its.max_lease ? longest : longest.zero();
+  return its != before;
 }
 
 Result<void> Adopting::write(const OfNodes& commands, const SetConfiguration& its) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,6 +51,9 @@ struct MemberMove {
 
 [[nodiscard]] std::string new_id();
 
+/// Whether who changes the set says that the leases which a promoted node may lack are over.
+enum class Vouching : std::uint8_t { no, yes };
+
 /// What the nodes of a client show, and the nodes that these name.
 struct NamedMembers {
   /// Those that a majority of them name; if there is none, all that a node of the client names: a
@@ -57,12 +61,30 @@ struct NamedMembers {
   std::vector<wire::NodeAddress> members{};
   bool agreed = false;
   std::map<std::string, engine::SetConfiguration> shown{};  ///< by address, of those that answered
-  std::optional<Error> unfit{};  ///< of the client's list: of another set, or longest lease
+  std::optional<Error> unfit{};  ///< of the client's list: of another set, or damaged
 
   [[nodiscard]] bool are_of_two_sets() const { return unfit && unfit->code == Errc::no_quorum; }
 };
 /// A list may be older than the set, and its members may have been replaced since.
 [[nodiscard]] Result<NamedMembers> ask_named_members(const Client& client);
+/// The same, where no change is made unless some are named.
+[[nodiscard]] Result<std::vector<wire::NodeAddress>> members_to_change(const Client& client);
+/// Makes one change with connections of its own to these nodes, logged in to as to that one.
+[[nodiscard]] Result<std::vector<NodeAdoption>> change_among(
+    const Client& client, const std::vector<wire::NodeAddress>& nodes,
+    const wire::NodeAddress& login,
+    const std::function<Result<std::vector<NodeAdoption>>(NodeQuery&)>& change);
+
+/// Sentences of changes for which every member that stays is asked.
+constexpr auto* all_who_stay =
+    "; every member that stays has to answer and agree: mend it, or give its place to another node "
+    "first (redlock set replace OLD NEW)";
+constexpr auto* without_marker =
+    ": it is named as a member, and has no marker: another change was interrupted, which is to be "
+    "finished with the same redlock set command, or undone, first; or it has lost its data, and "
+    "has to be a member again first (redlock doctor)";
+constexpr auto* told_in_turn =
+    "it was not told, as one before it was not; give the same command again";
 
 /// One adoption, or change of the members.
 class Adopting {
@@ -71,7 +93,7 @@ class Adopting {
   using Member = engine::Member;
   using SetConfiguration = engine::SetConfiguration;
 
-  Adopting(NodeQuery& query, MemberMove move);
+  Adopting(NodeQuery& query, MemberMove move, Vouching vouching = Vouching::no);
   ~Adopting() = default;
 
   Result<void> look();
@@ -107,6 +129,20 @@ class Adopting {
   [[nodiscard]] Result<void> may_join() const;
   /// Of each node that stays a member.
   OfNodes as_members(const SetConfiguration& its);
+  /// Whether each of those that are to be told would take it.
+  Result<bool> all_would(const OfNodes& all, const SetConfiguration& its);
+  /// One after the other, in this order, until one is not told.
+  Result<void> tell_in_turn(const OfNodes& all, const std::vector<std::size_t>& order,
+                            const SetConfiguration& its);
+  /// How many of those who stay know it.
+  [[nodiscard]] std::uint32_t told() const;
+  /// Of so many members, how many that know of a longest lease show that all were told of it: a
+  /// quorum; one of two, as the other may have come back with older data.
+  [[nodiscard]] static std::size_t enough_to_know(std::size_t members);
+  /// Takes along the longest leases that so many of these members may know: all may have been told
+  /// of them, and others may be held. What fewer show was not announced to all, or is wrong.
+  /// Whether they are not those of `its`.
+  bool keep_longest_leases(SetConfiguration& its) const;
   [[nodiscard]] bool joins(std::size_t node) const { return nodes_[node].address == move_.to; }
   /// Whether the marker of another node lists this one, by the id that is in its own.
   [[nodiscard]] bool is_listed(std::size_t node) const;
@@ -151,14 +187,17 @@ class Adopting {
   NodeQuery& query_;
   const std::vector<wire::NodeAddress>& nodes_;
   const MemberMove move_;
-  const wire::SetTerms set_;
+  const Vouching vouching_;
+  const wire::SetTerms set_;  // the longest lease of who adopts; of others it does not matter
   std::vector<NodeAdoption> adoptions_;
-  std::vector<std::string> promotions_;
+  std::vector<std::string> promotions_;  // of those that were replicas
   std::vector<std::optional<wire::NodeMarker>> markers_;
   bool may_have_voted_ = false;  // the new member
 
  private:
   std::vector<QueryCommand> as_member(std::size_t node, const SetConfiguration& its);
+  /// Whether a member shows a longer longest lease than these.
+  [[nodiscard]] bool is_behind_another(const SetConfiguration& its) const;
   Result<void> clear_former(std::size_t node);
 };
 

@@ -29,12 +29,8 @@ Result<std::vector<wire::NodeMarker>> markers_of(const Client& client,
   }
   std::vector<wire::NodeMarker> markers;
   for (const auto& marker : *shown) {
-    if (!marker) continue;
-    const auto nodes = admin::number_of(wire::Value{marker->nodes}).value_or(0);
-    const auto max_lease = admin::number_of(wire::Value{marker->max_lease_ms}).value_or(0);
-    if (nodes <= 0 || nodes > 64 || max_lease <= 0) continue;
-    const wire::SetTerms terms{std::chrono::milliseconds(max_lease)};
-    if (!marker->set_name.empty() && !marker->disagreement(terms)) markers.push_back(*marker);
+    const bool is_member = marker && !marker->set_name.empty();
+    if (is_member && !marker->disagreement(wire::SetTerms())) markers.push_back(*marker);
   }
   return markers;
 }
@@ -72,7 +68,6 @@ Result<ClientOptions> find_set(ClientOptions seeds) {
         })) {
       return not_found("the nodes are members of different sets; correct the list");
     }
-    seeds.max_lease = set->max_lease;
     seeds.lease = std::min(given.lease, set->max_lease);
     if (all && agreed) return seeds;
     const auto seed = wire::parse_node_uri(given.nodes.front());

@@ -46,12 +46,11 @@ NodeForced on_node(const std::string& label, const engine::Reply& reply) {
 struct AskForce {
   engine::Name of;
   engine::OwnerId owner;
-  std::chrono::milliseconds longest_lease{};
   std::uint32_t quorum = 0;  // of the members, who may be more than those that are told
 
   [[nodiscard]] const std::string& name() const { return *of; }
   void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const {
-    client.core().engine().force_release(now, id, of, owner, longest_lease);
+    client.core().engine().force_release(now, id, of, owner);
   }
   [[nodiscard]] Result<ForcedRelease> read(Client::Impl& client,
                                            const client::EngineResult& result) const {
@@ -89,9 +88,8 @@ Result<ForcedRelease> Admin::force_release(std::string_view name) const {
               "only what redlock holds can be released by force: " + owner.error().message,
               {}});
   }
-  return client_->impl()->perform(
-      Result<AskForce>(AskForce{std::make_shared<const std::string>(name), *owner,
-                                client_->impl()->options().max_lease, report->quorum}));
+  return client_->impl()->perform(Result<AskForce>(
+      AskForce{std::make_shared<const std::string>(name), *owner, report->quorum}));
 }
 
 const char* to_string(Forced outcome) noexcept {

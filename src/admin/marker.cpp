@@ -47,9 +47,11 @@ Result<std::vector<std::optional<wire::NodeMarker>>> ask_markers(NodeQuery& quer
 
 MarkedSet set_of(const wire::NodeMarker& marker) {
   const auto configuration = marker.configuration();
-  MarkedSet set{configuration.members.size(), {}, configuration.set, configuration.epoch, {}};
-  set.max_lease =
-      std::chrono::milliseconds(number_of(wire::Value{marker.max_lease_ms}).value_or(0));
+  MarkedSet set{.nodes = configuration.members.size(),
+                .max_lease = configuration.max_lease,
+                .announced_max_lease = configuration.announced,
+                .set = configuration.set,
+                .epoch = configuration.epoch};
   for (const auto& member : configuration.members) set.members.push_back(member.address);
   return set;
 }

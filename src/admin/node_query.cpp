@@ -127,7 +127,6 @@ Result<NodeQuery> NodeQuery::inspecting(Client::Impl& client, Login login) {
   net::CoreConfig config;
   config.nodes = query.nodes_;
   config.tls = client.tls();
-  config.engine.max_lease = client.options().max_lease;
   config.engine.node_timeout = client.options().node_timeout;
   config.resolve_timeout = client.options().resolve_timeout;
   config.connect_timeout = client.options().connect_timeout;
@@ -180,6 +179,14 @@ const std::shared_ptr<tls::TlsContext>& NodeQuery::tls() const {
 std::chrono::milliseconds NodeQuery::patience() const {
   const auto& what = options();
   return what.resolve_timeout + what.connect_timeout + what.node_timeout;
+}
+
+void NodeQuery::pause(std::chrono::milliseconds time) {
+  std::binary_semaphore never(0);
+  const auto end = BootClock::now() + time;
+  for (auto now = BootClock::now(); now < end; now = BootClock::now()) {
+    static_cast<void>(never.try_acquire_for(end - now));
+  }
 }
 
 net::Core& NodeQuery::core() const {

@@ -67,6 +67,8 @@ class NodeQuery {
 
   /// The node timeout plus the timeouts for resolving and connecting.
   [[nodiscard]] std::chrono::milliseconds patience() const;
+  /// For that long at least; between questions, whose answers say that the caller may wait.
+  static void pause(std::chrono::milliseconds time);
 
   /// Sends each node its commands, by the node's place in the list; a node may have none. All are
   /// sent in one turn of the loop. The call blocks until all have their replies, or the timeout is

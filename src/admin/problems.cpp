@@ -9,6 +9,7 @@
 #include "admin/marker.hpp"
 #include "client/set_name.hpp"
 #include "engine/quorum.hpp"
+#include "engine/rules.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/info_text.hpp"
 #include "wire/objection_text.hpp"
@@ -64,6 +65,13 @@ bool is_removed(const Marker& marker, const Expectation& expected) {
   const auto& its = expected.members;
   return marker.set == its.set && as_written(marker).configuration().epoch < its.epoch &&
          !its.has(marker.id);
+}
+
+/// It does not know of the longest lease of the others.
+bool is_behind(const Marker& marker, const Expectation& expected) {
+  const auto its = as_written(marker).configuration();
+  return expected.members.follows(its) && expected.members.has(marker.id) &&
+         engine::rules::is_behind(its.longest_lease(), expected.members.longest_lease());
 }
 
 bool recent_enough(const std::string& version) {
@@ -276,6 +284,12 @@ class NodeRules {
       if (role_is_master()) no_marker();
       return;
     }
+    if (is_behind(*node_.marker, expected_)) {
+      return warn(
+          "its marker says a shorter longest lease than most: raising it was interrupted, or the "
+          "node came back with older data; give the same `redlock set max-lease` once more, or, if "
+          "it names other members as well, run `redlock adopt`");
+    }
     const auto how = disagreement(*node_.marker, expected_.set);
     if (!how.empty()) return warn(how);
     const auto its = as_written(*node_.marker).configuration();
@@ -291,6 +305,10 @@ class NodeRules {
       warn(client::another_set(node_.marker->set, expected_.set_name));
     } else if (is_removed(*node_.marker, expected_)) {
       warn(wire::sentence_of(engine::NoMember{true, expected_.members.addresses()}));
+    } else if (its.members == expected_.members.members && !its.has_leases_of(expected_.members)) {
+      warn("its marker says max_lease_ms " + node_.marker->max_lease_ms +
+           ", and most say another: raising it was interrupted; finish it with `redlock set "
+           "max-lease` and the longest of these, or a longer one");
     } else if (!expected_.members.members.empty() && its != expected_.members) {
       warn(
           "its marker names other members than most: a change of the members was interrupted, so "
@@ -400,7 +418,7 @@ bool can_vote(const NodeHealth& node, const Expectation& expected) {
   if (node.version && !recent_enough(*node.version)) return false;
   if (!node.marker) return !waits_for_operator(node);
   if (!disagreement(*node.marker, expected.set).empty() || node.marker->set.empty()) return false;
-  if (is_removed(*node.marker, expected)) return false;
+  if (is_removed(*node.marker, expected) || is_behind(*node.marker, expected)) return false;
   return expected.set_open || node.marker->set == expected.set_name;
 }
 
@@ -491,6 +509,13 @@ void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>
                         "no quorum of the markers agrees on the members of the set: a change "
                         "was interrupted; finish it with the same `redlock set` command"});
   }
+  if (const auto announced = expected.members.announced; announced > announced.zero()) {
+    const std::string text = std::to_string(announced.count()) + " ms";
+    problems.push_back(
+        {Severity::warning, "leases of up to " + text +
+                                " are announced and not in force: raising the longest lease was "
+                                "interrupted; finish it with `redlock set max-lease`"});
+  }
   for (const auto& member : expected.members.members) {
     const bool is_listed = std::ranges::any_of(nodes, [&](const NodeHealth& node) {
       const bool is_it =
@@ -512,12 +537,10 @@ void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>
                                                  "other; do not copy data between lock nodes"});
     }
     if (first == nullptr) first = &marker;
-    const bool same_number = marker.nodes == first->nodes ||
-                             (!marker.set.empty() && marker.set == first->set);  // it may change
-    if (marker.layout == first->layout && same_number &&
-        marker.max_lease_ms == first->max_lease_ms) {
-      continue;
-    }
+    const bool same_terms =
+        marker.nodes == first->nodes && marker.max_lease_ms == first->max_lease_ms;
+    const bool same_set = !marker.set.empty() && marker.set == first->set;  // whose terms change
+    if (marker.layout == first->layout && (same_terms || same_set)) continue;
     problems.push_back({Severity::error,
                         "the markers disagree on the set (layout, nodes or max_lease_ms): these "
                         "nodes belong to different sets; check the list of nodes"});

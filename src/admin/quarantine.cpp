@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "admin/marker.hpp"
+#include "client/options_check.hpp"
 #include "engine/nodes/quarantines.hpp"
 #include "wire/objection_text.hpp"
 
@@ -25,7 +26,7 @@ void quarantine_at_first_sight(std::vector<NodeHealth>& nodes,
   config.nodes = static_cast<std::uint32_t>(nodes.size());
   for (const auto& node : addresses) config.addresses.push_back(node.address);
   config.drift_factor = options.drift_factor;
-  config.max_lease = options.max_lease;
+  config.max_lease = client::own_max_lease(options);
   config.quarantine = options.quarantine == Quarantine::on;
   engine::Quarantines quarantines(config);
   const auto now = BootClock::now();

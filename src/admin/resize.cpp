@@ -20,23 +20,17 @@ namespace redlock {
 namespace admin {
 namespace {
 
-constexpr auto* all_who_stay =
-    "; every member that stays has to answer and agree: mend it, or give its place to another node "
-    "first (redlock set replace OLD NEW)";
-constexpr auto* without_marker =
-    ": it is named as a member, and has no marker: another change was interrupted, which is to be "
-    "finished with the same redlock set command, or undone, first; or it has lost its data, and "
-    "has to be a member again first (redlock doctor)";
 constexpr auto* two_changes =
-    "two changes were begun at once, and neither can be finished like this; the way out is in "
-    "docs/operations.md, \"More nodes, or fewer\"";
+    "more than one change was begun, and none can be finished like this; if one is of "
+    "max_lease_ms, "
+    "give its redlock set max-lease again; else the way out is in docs/operations.md, \"More "
+    "nodes, "
+    "or fewer\"";
 constexpr auto* other_nodes =
     "the members changed while they were asked; give the same command again";
 constexpr auto* none_told =
     "this time no member was told who the members are, as not all would take that now; give the "
     "same command again";
-constexpr auto* told_in_turn =
-    "it was not told who the members are, as one before it was not; give the same command again";
 
 class Resize final : Adopting {
  public:
@@ -65,7 +59,8 @@ class Resize final : Adopting {
     const auto would = all_would(commands, *target);
     if (!would) return tl::make_unexpected(would.error());
     if (*would) {
-      if (auto done = tell_in_turn(commands, *target); !done) return done;
+      if (auto done = tell_in_turn(commands, in_turn(commands, *target), *target); !done)
+        return done;
     }
     const bool agreed = told() >= quorum;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
@@ -73,15 +68,6 @@ class Resize final : Adopting {
     }
     if (!agreed) return {};
     return move_.to.empty() ? Result<void>() : add_new_member(*target);
-  }
-
-  /// Of those who stay.
-  [[nodiscard]] std::uint32_t told() const {
-    std::uint32_t count = 0;
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      count += !joins(node) && adoptions_[node].adoption == Adoption::already_there ? 1 : 0;
-    }
-    return count;
   }
 
   void not_told(std::size_t node, const char* why) {
@@ -109,39 +95,21 @@ class Resize final : Adopting {
     return write(commands, target);
   }
 
-  /// Whether each of those that are to be told would take it. If only some of them were told that a
-  /// member leaves, which does not count together with these, programs might find no quorum.
-  Result<bool> all_would(const OfNodes& all, const SetConfiguration& target) {
-    OfNodes commands(nodes_.size());
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (all[node].empty()) continue;
-      commands[node] =
-          command(node, target, {markers_[node]->state(), wire::AdoptionStep::Kind::asks});
-    }
-    if (auto done = write(commands, target); !done) return tl::make_unexpected(done.error());
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      const bool waits = adoptions_[node].adoption == Adoption::waits;
-      if (!all[node].empty() && (waits || !accepted(node))) return false;
-    }
-    return true;
-  }
-
-  /// One after the other, until one is not told. First those for which the number of members stays.
-  Result<void> tell_in_turn(const OfNodes& all, const SetConfiguration& target) {
+  /// First those for which the number of members stays. If only some were told that a member
+  /// leaves, which does not count together with these, programs might find no quorum.
+  [[nodiscard]] std::vector<std::size_t> in_turn(const OfNodes& all,
+                                                 const SetConfiguration& target) const {
+    std::vector<std::size_t> order;
     for (const bool same_number : {true, false}) {
       for (const Member& member : target.members) {
         const auto at = std::ranges::find(nodes_, member.address, &wire::NodeAddress::address);
         const auto node = static_cast<std::size_t>(at - nodes_.begin());
         if (all[node].empty()) continue;
         const auto number = markers_[node]->configuration().members.size();
-        if ((number == target.members.size()) != same_number) continue;
-        OfNodes commands(nodes_.size());
-        commands[node] = all[node];
-        if (auto done = write(commands, target); !done) return done;
-        if (adoptions_[node].adoption != Adoption::already_there) return {};
+        if ((number == target.members.size()) == same_number) order.push_back(node);
       }
     }
-    return {};
+    return order;
   }
 
   /// The members with one more, or one less.
@@ -160,7 +128,7 @@ class Resize final : Adopting {
     const SetConfiguration& more = move_.to.empty() ? before : its;
     const std::string& one = move_.to.empty() ? move_.from : move_.to;
     return more.members.size() == less.members.size() + 1 && more.at(one) != nullptr &&
-           std::ranges::all_of(more.members, [&](const Member& each) {
+           before.has_leases_of(its) && std::ranges::all_of(more.members, [&](const Member& each) {
              return each.address == one || less.at(each.address) != nullptr;
            });
   }
@@ -212,8 +180,9 @@ class Resize final : Adopting {
         keeps(node, ": " + client::another_set(its.set, shown.front().list.set));
         continue;
       }
-      const auto same = std::ranges::find(shown, its.members,
-                                          [](const Shown& each) { return each.list.members; });
+      const auto same = std::ranges::find_if(shown, [&](const Shown& each) {
+        return each.list.members == its.members && each.list.has_leases_of(its);
+      });
       if (same == shown.end()) {
         shown.push_back({std::move(its), nodes_[node].label});
       } else {
@@ -241,13 +210,15 @@ class Resize final : Adopting {
     return shown.size() == 1 && is_done ? Result<SetConfiguration>(target) : has_quorum(target);
   }
 
-  /// "a names a b c; b names a b c d; "
+  /// "a names a b c (max_lease_ms 60000); b names a b c d (max_lease_ms 60000); "
   static std::string in_words(const std::vector<Shown>& shown) {
     std::string sentence;
     for (const Shown& each : shown) {
       sentence += each.by + " names";
       for (const Member& member : each.list.members) sentence += " " + member.address;
-      sentence += "; ";
+      sentence += " (max_lease_ms " +
+                  wire::NodeMarker::max_lease_text(each.list.max_lease, each.list.announced) +
+                  "); ";
     }
     return sentence;
   }
@@ -270,32 +241,15 @@ class Resize final : Adopting {
 Result<std::vector<NodeAdoption>> resize(const Client& client, std::string_view uri, bool joins) {
   const auto one = wire::parse_node_uri(uri);
   if (!one) return tl::make_unexpected(Error{Errc::invalid_argument, one.error(), {}});
-  auto named = ask_named_members(client);
-  if (!named) return tl::make_unexpected(named.error());
-  if (named->unfit) return tl::make_unexpected(std::move(*named->unfit));
-  auto& nodes = named->members;
-  if (nodes.empty()) {
-    return tl::make_unexpected(
-        Error{Errc::no_quorum,
-              "none of the nodes that answer is a member of a set: start "
-              "them, run redlock adopt if the set is new, or correct the list",
-              {}});
-  }
-  const wire::NodeAddress login = nodes.front();
-  if (auto error = other_scheme(*one, login)) return tl::make_unexpected(std::move(*error));
-  std::erase_if(nodes, [&](const auto& node) { return node.address == one->address; });
-  if (joins) nodes.push_back(*one);
-  ClientOptions options = client.options();
-  // Nobody waits for a lock meanwhile, and a slow answer would leave the change half-way.
-  options.node_timeout = std::max(options.node_timeout, options.connect_timeout);
-  options.nodes.clear();
-  for (const auto& node : nodes) options.nodes.push_back(wire::uri_of(node, login));
-  const auto all = Client::create(std::move(options));
-  if (!all) return tl::make_unexpected(all.error());
-  auto query = NodeQuery::inspecting(*all->impl());
-  if (!query) return tl::make_unexpected(query.error());
+  auto nodes = members_to_change(client);
+  if (!nodes) return tl::make_unexpected(nodes.error());
+  if (auto error = other_scheme(*one, nodes->front())) return tl::make_unexpected(*error);
+  const wire::NodeAddress login = nodes->front();
+  std::erase_if(*nodes, [&](const auto& node) { return node.address == one->address; });
+  if (joins) nodes->push_back(*one);
   const MemberMove move = joins ? MemberMove{.to = one->address} : MemberMove{.from = one->address};
-  return Resize(*query, move).run();
+  return change_among(client, *nodes, login,
+                      [&](NodeQuery& query) { return Resize(query, move).run(); });
 }
 
 }  // namespace

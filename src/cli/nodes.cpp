@@ -78,9 +78,8 @@ NodeOptions::NodeOptions(CLI::App& app, const Invocation& invocation) : invocati
          [this](const std::string& text) {
            max_lease_ = parse_duration("--max-lease", text, Zero::refused, Forever::refused);
          },
-         "The longest lease of this set, as its markers say; subcommands that only look read it "
-         "there. "
-         "Default: $REDLOCK_MAX_LEASE, or 60s")
+         "The longest lease of this client, no longer than that of the set. Default: "
+         "$REDLOCK_MAX_LEASE, or that of the set (60s for a new one)")
       ->option_text("DUR")
       ->group(group);
   add_tls(app);
@@ -157,28 +156,19 @@ void NodeOptions::give_trace(ClientOptions& options) const {
   }
 }
 
-ClientOptions NodeOptions::client_options() const {
-  auto options = listed_options();
-  // One or two nodes are too few for a set that goes on without a node: they are some of its
-  // members, as a rule, and say which ones there are. If they do not, the caller finds out why.
+/// One or two nodes are too few for a set that goes on without a node: they are some of its
+/// members, as a rule, and say which ones there are. If they do not, the caller finds out why.
+std::optional<ClientOptions> NodeOptions::found_options(const ClientOptions& listed) {
   constexpr std::size_t fewest = 3;
-  if (options.nodes.size() >= fewest || options.quarantine == Quarantine::off) return options;
-  const auto whole = find_set(options);
-  if (!whole || whole->nodes.size() == options.nodes.size()) return options;
-  check_max_lease(options.max_lease, whole->max_lease);
-  return *whole;
+  if (listed.nodes.size() >= fewest || listed.quarantine == Quarantine::off) return std::nullopt;
+  auto whole = find_set(listed);
+  if (!whole || whole->nodes.size() == listed.nodes.size()) return std::nullopt;
+  return std::move(*whole);
 }
 
-/// That of the environment or the command line, if there is one.
-void NodeOptions::check_max_lease(std::chrono::milliseconds here,
-                                  std::chrono::milliseconds there) const {
-  const char* const variable = std::getenv("REDLOCK_MAX_LEASE");
-  const bool is_given = max_lease_ || (variable != nullptr && *variable != '\0');
-  if (!is_given || here == there) return;
-  throw Exit(exit_configuration,
-             fmt::format("{} is {}, and the nodes' markers say {}; leave it out, or correct it",
-                         max_lease_ ? "--max-lease" : "REDLOCK_MAX_LEASE", format_duration(here),
-                         format_duration(there)));
+ClientOptions NodeOptions::client_options() const {
+  auto options = listed_options();
+  return found_options(options).value_or(options);
 }
 
 ClientOptions NodeOptions::listed_options() const {
@@ -187,7 +177,7 @@ ClientOptions NodeOptions::listed_options() const {
   give_trace(options);
   options.node_timeout = node_timeout_.value_or(options.node_timeout);
   options.max_lease = max_lease_.value_or(options.max_lease);
-  options.lease = default_lease(options);
+  options.lease = std::min(ClientOptions{}.lease, max_lease_.value_or(options.lease));
   options.tls = {.ca = tls_ca_.value_or(options.tls.ca),
                  .certificate = tls_certificate_.value_or(options.tls.certificate),
                  .key = tls_key_.value_or(options.tls.key),
@@ -200,39 +190,49 @@ Client NodeOptions::connect() const {
   return make_client(client_options());
 }
 
-Client NodeOptions::connect_to_look() const {
-  auto options = client_options();
+namespace {
+
+Client patient_client(ClientOptions options) {
   options.connect_timeout = std::max(options.connect_timeout, options.node_timeout);
   return make_client(std::move(options));
 }
 
-std::optional<Client> NodeOptions::as_marked(const Client& client) const {
+}  // namespace
+
+Client NodeOptions::connect_to_look() const {
+  return patient_client(client_options());
+}
+
+Client NodeOptions::connect_to_change() const {
+  auto options = listed_options();
+  options.max_lease = {};
+  return patient_client(found_options(options).value_or(options));
+}
+
+void NodeOptions::check_markers(const Client& client) {
   const auto marked = Admin(client).marked_set();
   if (!marked) throw failure(marked.error());
-  auto options = client.options();
-  if (!*marked) return std::nullopt;
-  if ((*marked)->nodes != options.nodes.size()) {
+  if (!*marked) return;
+  const auto nodes = client.options().nodes.size();
+  const auto max_lease = client.options().max_lease;
+  if ((*marked)->nodes != nodes) {
     throw Exit(exit_configuration,
                fmt::format("the list has {} nodes, and the nodes' markers say that their set has "
                            "{}; give the whole list, the same to every client",
-                           options.nodes.size(), (*marked)->nodes));
+                           nodes, (*marked)->nodes));
   }
-  const auto there = (*marked)->max_lease;
-  if (there == options.max_lease) return std::nullopt;
-  check_max_lease(options.max_lease, there);
-  options.max_lease = there;
-  options.lease = default_lease(options);
-  return make_client(std::move(options));
+  if (max_lease > (*marked)->max_lease) {
+    throw Exit(exit_configuration,
+               fmt::format("--max-lease (REDLOCK_MAX_LEASE) is {}, and the nodes' markers say {}; "
+                           "leave it out, or raise the set's (redlock set max-lease)",
+                           format_duration(max_lease), format_duration((*marked)->max_lease)));
+  }
 }
 
 Client make_client(ClientOptions options) {
   auto client = Client::create(std::move(options));
   if (!client) throw failure(client.error());
   return std::move(*client);
-}
-
-std::chrono::milliseconds default_lease(const ClientOptions& options) {
-  return std::min(ClientOptions{}.lease, options.max_lease);
 }
 
 }  // namespace redlock::cli

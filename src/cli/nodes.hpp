@@ -31,16 +31,18 @@ class NodeOptions {
   /// as for its answers. Other subcommands try again, and need not wait as long for a connection
   /// that fails.
   [[nodiscard]] Client connect_to_look() const;
-  /// If nodes refused the questions of `client`: a client with the longest lease of the nodes'
-  /// markers; nothing if that is its own, or the markers have none. Throws Exit, with both values,
-  /// if the longest lease was given, or the list has another number of nodes than the markers say.
-  [[nodiscard]] std::optional<Client> as_marked(const Client& client) const;
+  /// The same for a subcommand that changes the set, whatever the longest lease of programs is to
+  /// be.
+  [[nodiscard]] Client connect_to_change() const;
+  /// If nodes refused the questions of the client: throws Exit, with both values, if the list has
+  /// another number of nodes than the markers say, or the longest lease is longer.
+  static void check_markers(const Client& client);
 
  private:
   void add_tls(CLI::App& app);
   [[nodiscard]] ClientOptions options_with_nodes() const;
   [[nodiscard]] ClientOptions listed_options() const;
-  void check_max_lease(std::chrono::milliseconds here, std::chrono::milliseconds there) const;
+  [[nodiscard]] static std::optional<ClientOptions> found_options(const ClientOptions& listed);
   void give_password(ClientOptions& options) const;
   void give_trace(ClientOptions& options) const;
 
@@ -59,8 +61,5 @@ class NodeOptions {
 
 /// A client with these options. Throws Exit with the library's sentence.
 [[nodiscard]] Client make_client(ClientOptions options);
-
-/// The default length of a lease, cut to what a small --max-lease permits.
-[[nodiscard]] std::chrono::milliseconds default_lease(const ClientOptions& options);
 
 }  // namespace redlock::cli

@@ -32,13 +32,16 @@ net::CoreConfig core_config(const ClientOptions& options, std::vector<wire::Node
   config.engine.retry_max = options.retry_max;
   config.engine.retry_cap = options.retry_cap;
   config.engine.clock_floor = options.fence_floor == FenceFloor::clock;
-  config.engine.max_lease = options.max_lease;
+  config.engine.max_lease = client::own_max_lease(options);
   config.engine.quarantine = options.quarantine == Quarantine::on;
   if (config.engine.quarantine) config.engine.slots = slots_for(config.engine.nodes);
   config.nodes = std::move(nodes);
-  // A node's clock is compared with its readings within max_lease.
-  config.probe_interval = std::clamp<std::chrono::milliseconds>(
-      options.max_lease / 6, std::chrono::milliseconds(100), config.probe_interval);
+  // A node's clock is compared with its readings within the longest lease; where that is not given,
+  // the driver follows what the nodes say.
+  if (config.engine.max_lease > config.engine.max_lease.zero()) {
+    config.probe_interval = std::clamp<std::chrono::milliseconds>(
+        config.engine.max_lease / 6, std::chrono::milliseconds(100), config.probe_interval);
+  }
   config.resolve_timeout = options.resolve_timeout;
   config.connect_timeout = options.connect_timeout;
   config.client_name = options.client_name;

@@ -101,7 +101,7 @@ Result<client::AskAttach> RedLock::State::ask_attach(const Grant& grant,
 
 Result<client::AskReleaseGrant> RedLock::State::ask_release(const Grant& grant) const {
   if (auto ok = check_same_name(grant); !ok) return tl::make_unexpected(std::move(ok.error()));
-  return client::ask_release(name, grant, client->options());
+  return client::ask_release(name, grant);
 }
 
 RedLock::State::~State() {

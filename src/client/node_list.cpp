@@ -149,7 +149,7 @@ Result<ClientOptions> ClientOptions::from_env(std::optional<std::string_view> no
   options.nodes = std::move(*list);
   options.quarantine = *quarantine;
   options.max_lease = max_lease->value_or(options.max_lease);
-  options.lease = std::min(options.lease, options.max_lease);
+  options.lease = std::min(options.lease, max_lease->value_or(options.lease));
   options.tls = {.ca = variable_or_empty("REDLOCK_TLS_CA"),
                  .certificate = variable_or_empty("REDLOCK_TLS_CERT"),
                  .key = variable_or_empty("REDLOCK_TLS_KEY"),

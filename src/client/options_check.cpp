@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/sentence.hpp"
+#include "engine/nodes/set_configuration.hpp"
 #include "engine/rules.hpp"
 
 namespace redlock::client {
@@ -19,8 +20,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t most_nodes = 64;
 constexpr std::size_t longest_name = 512;
-/// Far beyond any use, and far from where nanoseconds overflow.
-constexpr milliseconds longest_duration = std::chrono::hours(24 * 365);
+constexpr milliseconds longest_duration = engine::longest_max_lease;
 
 tl::unexpected<Error> wrong(std::string sentence) {
   return tl::make_unexpected(Error{Errc::invalid_argument, std::move(sentence), {}});
@@ -132,6 +132,10 @@ Result<void> check_retries(const ClientOptions& what) {
   return {};
 }
 
+Result<void> check_max_lease(milliseconds lease) {
+  return lease == milliseconds::zero() ? Result<void>() : check_positive({{"max_lease", lease}});
+}
+
 Result<void> check_client_name(std::string_view name) {
   // The names that CLIENT SETNAME accepts.
   const bool printable =
@@ -143,13 +147,20 @@ Result<void> check_client_name(std::string_view name) {
 
 }  // namespace
 
+milliseconds own_max_lease(const ClientOptions& what) {
+  const bool has_markers = what.quarantine == Quarantine::on;
+  const bool is_given = what.max_lease != milliseconds::zero();
+  return has_markers || is_given ? what.max_lease : engine::usual_max_lease;
+}
+
 Result<void> check_lease(milliseconds lease, milliseconds minimum, const ClientOptions& client) {
   if (auto ok = check_positive({{"lease", lease}}); !ok) return ok;
-  if (lease > client.max_lease) {
+  const milliseconds longest = own_max_lease(client);
+  if (longest != milliseconds::zero() && lease > longest) {
     return wrong(
-        "lease is " + ms(lease) + ", longer than max_lease (" + ms(client.max_lease) +
-        "): take a shorter lease, or raise max_lease, on every client of these nodes and in "
-        "the nodes' markers (docs/operations.md says how)");
+        "lease is " + ms(lease) + ", longer than max_lease (" + ms(longest) +
+        "): take a shorter lease, or raise max_lease, that of the nodes first (redlock set "
+        "max-lease; docs/operations.md says how)");
   }
   // Compared as floating point: min_validity may be anything.
   const std::chrono::duration<double, std::milli> allowance =
@@ -164,8 +175,8 @@ Result<std::vector<wire::NodeAddress>> check_client_options(const ClientOptions&
   auto nodes = check_nodes(what);
   if (!nodes) return nodes;
   for (const auto& ok : {check_tls(what.tls, *nodes), check_drift_factor(what.drift_factor),
-                         check_positive({{"max_lease", what.max_lease},
-                                         {"node_timeout", what.node_timeout},
+                         check_max_lease(what.max_lease),
+                         check_positive({{"node_timeout", what.node_timeout},
                                          {"resolve_timeout", what.resolve_timeout},
                                          {"connect_timeout", what.connect_timeout}}),
                          check_retries(what), check_client_name(what.client_name)}) {

@@ -22,6 +22,9 @@ namespace redlock::client {
 
 [[nodiscard]] Result<void> check_name(std::string_view name);
 
+/// No lease of the client is longer; zero: none is longer than the nodes' markers say.
+[[nodiscard]] std::chrono::milliseconds own_max_lease(const ClientOptions& what);
+
 /// `minimum` is the validity that a lease of this length must leave.
 [[nodiscard]] Result<void> check_lease(std::chrono::milliseconds lease,
                                        std::chrono::milliseconds minimum,

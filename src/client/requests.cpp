@@ -134,12 +134,11 @@ Result<AskTake> ask_take(HeldLocks::Key key, std::weak_ptr<HeldLocks::Handle> ha
   return AskTake{std::move(key), std::move(handle), std::move(ask->request), std::move(ask->stop)};
 }
 
-Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant,
-                                    const ClientOptions& client) {
+Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant) {
   if (auto ok = check_name(*name); !ok) return tl::make_unexpected(std::move(ok.error()));
   const auto owner = parse_owner(grant.owner);
   if (!owner) return tl::make_unexpected(owner.error());
-  return AskReleaseGrant{std::move(name), *owner, client.max_lease};
+  return AskReleaseGrant{std::move(name), *owner};
 }
 
 std::optional<Error> AskAcquire::before_start(Client::Impl& /*client*/) const {
@@ -224,7 +223,7 @@ Result<Released> AskLeave::read(Client::Impl& /*client*/, const EngineResult& re
 
 void AskReleaseGrant::ask_engine(Client::Impl& client, engine::Instant now,
                                  engine::RequestId id) const {
-  client.core().engine().release(now, id, of, owner, longest_lease);
+  client.core().engine().release(now, id, of, owner);
 }
 Result<Released> AskReleaseGrant::read(Client::Impl& /*client*/, const EngineResult& result) const {
   return std::get<engine::ReleaseDone>(result).outcome;

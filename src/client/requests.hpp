@@ -64,7 +64,6 @@ struct AskLeave {
 struct AskReleaseGrant {
   engine::Name of;
   engine::OwnerId owner;
-  std::chrono::milliseconds longest_lease{};
   [[nodiscard]] const std::string& name() const { return *of; }
   void ask_engine(Client::Impl& client, engine::Instant now, engine::RequestId id) const;
   [[nodiscard]] Result<Released> read(Client::Impl& client, const EngineResult& result) const;
@@ -86,7 +85,6 @@ struct AskReleaseGrant {
                                        const AcquireOptions& options, std::stop_token stop,
                                        const ClientOptions& client);
 
-[[nodiscard]] Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant,
-                                                  const ClientOptions& client);
+[[nodiscard]] Result<AskReleaseGrant> ask_release(engine::Name name, const Grant& grant);
 
 }  // namespace redlock::client

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/nodes/set_configuration.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -24,7 +25,8 @@ struct Config {
   Duration retry_max = std::chrono::milliseconds(150);
   Duration retry_cap = std::chrono::milliseconds(500);
   bool clock_floor = true;
-  std::chrono::milliseconds max_lease{60'000};
+  /// No lease of this client is longer; zero: none is longer than the nodes' markers say.
+  std::chrono::milliseconds max_lease = usual_max_lease;
   /// Whether a node that may have forgotten a grant has to wait before it votes.
   bool quarantine = false;
   /// Attempts under way at once, at first (see Admission); others wait for room.

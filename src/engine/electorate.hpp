@@ -57,12 +57,17 @@ class Electorate {
   }
   [[nodiscard]] Duration node_timeout() const { return config_.node_timeout; }
   [[nodiscard]] const Config& config() const { return config_; }
+  /// The longest lease that any client of the set may have.
+  [[nodiscard]] std::chrono::milliseconds longest_lease() const {
+    return std::chrono::ceil<std::chrono::milliseconds>(sets().longest_lease());
+  }
 
-  /// Why this node may not be asked for a lock now; nothing if it may.
-  [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
+  /// Why this node may not be asked for a lock for so long now; nothing if it may.
+  [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node,
+                                                     std::chrono::milliseconds lease = {}) const {
     if (!nodes().contains(node)) return other_members();
     if (auto why = quarantines_->objection(now, node)) return why;
-    return distrust(now, node);
+    return distrust(now, node, lease);
   }
   [[nodiscard]] bool quarantined(Instant now, NodeIndex node) const {
     return !quarantines_->votes(now, node);
@@ -72,16 +77,18 @@ class Electorate {
   [[nodiscard]] std::optional<Unavailable> quarantine(Instant now, NodeIndex node) const {
     return quarantines_->objection(now, node);
   }
-  /// Why this node's confirmations do not count now; nothing if they do.
-  [[nodiscard]] std::optional<Unavailable> distrust(Instant now, NodeIndex node) const {
-    if (auto why = stranger(node)) return why;
+  /// Why this node's confirmations of leases as long as this do not count now; nothing if they do.
+  [[nodiscard]] std::optional<Unavailable> distrust(Instant now, NodeIndex node,
+                                                    std::chrono::milliseconds lease) const {
+    if (auto why = stranger(node, lease)) return why;
     return clocks_->objection(now, node);
   }
-  /// Why this node belongs to another set than the client; nothing if it does not, or if that is
-  /// still undecided.
-  [[nodiscard]] std::optional<Unavailable> stranger(NodeIndex node) const {
-    if (sets().open() || !sets().is_stranger(node)) return std::nullopt;
-    return sets().refusal(node);
+  /// Why this node belongs to another set than the client, or allows only shorter leases; nothing
+  /// if it does not, or if that is still undecided.
+  [[nodiscard]] std::optional<Unavailable> stranger(NodeIndex node,
+                                                    std::chrono::milliseconds lease = {}) const {
+    if (!sets().open() && sets().is_stranger(node)) return sets().refusal(node);
+    return sets().other_max_lease(node, lease);
   }
   /// Nodes that can tell this client's waiters that their turn has come.
   [[nodiscard]] NodeSet nodes_that_wake() const { return nodes_that_wake_; }

@@ -59,12 +59,13 @@ void Engine::release(Instant now, RequestId request, GrantId grant) {
   admit(now);
 }
 
-void Engine::force_release(Instant now, RequestId request, Name name, OwnerId owner,
-                           std::chrono::milliseconds lease) {
+void Engine::force_release(Instant now, RequestId request, Name name, OwnerId owner) {
   // No lease that is valid for its owner now lasts longer, nor does any heal of it.
+  const auto longest = electorate_.longest_lease();
   const auto keep_out = std::chrono::ceil<std::chrono::milliseconds>(
-      rules::over_everywhere(lease, electorate_.config().drift_factor));
-  broadcast(now, request, Tag::Kind::force, ForceCommand{std::move(name), owner, keep_out});
+      rules::over_everywhere(longest, electorate_.config().drift_factor));
+  broadcast(now, request, Tag::Kind::force,
+            ForceCommand{std::move(name), owner, keep_out, longest});
 }
 
 void Engine::give_up(Instant now, GrantId grant, LossReason reason) {

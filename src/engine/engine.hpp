@@ -68,15 +68,12 @@ class Engine {
   void leave(Instant now, GrantId grant);
   /// Release a lease of ours; request 0 asks for no Finish.
   void release(Instant now, RequestId request, GrantId grant);
-  /// Release a grant from elsewhere by its name and owner; its lease was at most this long.
-  void release(Instant now, RequestId request, Name name, OwnerId owner,
-               std::chrono::milliseconds lease) {
-    releaser_.release(now, request, std::move(name), owner, lease);
+  /// Release a grant from elsewhere by its name and owner.
+  void release(Instant now, RequestId request, Name name, OwnerId owner) {
+    releaser_.release(now, request, std::move(name), owner);
   }
-  /// Take a lock away from this owner; its leases are at most this long. Late messages name this
-  /// owner, so they harm no other.
-  void force_release(Instant now, RequestId request, Name name, OwnerId owner,
-                     std::chrono::milliseconds lease);
+  /// Take a lock away from this owner. Late messages name this owner, so they harm no other.
+  void force_release(Instant now, RequestId request, Name name, OwnerId owner);
   /// Has every node execute this command, and ends with what each replied: BroadcastDone.
   void broadcast(Instant now, RequestId request, Tag::Kind kind, const Command& command) {
     broadcasts_.begin(now, request, kind, command);
@@ -117,8 +114,14 @@ class Engine {
   }
   /// Why the node may not be asked for a lock now; nothing if it may. For commands that waited for
   /// the connection.
-  [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const {
-    return electorate_.objection(now, node);
+  [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node,
+                                                     std::chrono::milliseconds lease = {}) const {
+    return electorate_.objection(now, node, lease);
+  }
+  /// Why the node may not be told to hold a lock for so long.
+  [[nodiscard]] std::optional<Unavailable> too_long(NodeIndex node,
+                                                    std::chrono::milliseconds lease) const {
+    return electorate_.sets().other_max_lease(node, lease);
   }
   /// After MoveNode: nothing more comes from the server that the node was.
   void on_moved(Instant now, NodeIndex node);
@@ -163,6 +166,8 @@ class Engine {
   [[nodiscard]] NodeSet nodes() const { return electorate_.nodes(); }
   [[nodiscard]] std::uint32_t quorum() const { return electorate_.quorum(); }
   [[nodiscard]] std::uint32_t slots() const { return electorate_.slots(); }
+  /// The longest lease that any client of the set may have, as far as it is known.
+  [[nodiscard]] Duration longest_lease() const { return electorate_.longest_lease(); }
 
   /// How many releases were sent and not answered (for a shutdown that waits for them), by how many
   /// nodes, and whether one of them is of a grant that another client took.

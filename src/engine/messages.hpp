@@ -76,11 +76,13 @@ struct LeaveCommand {
 };
 
 /// Delete the lock if it is this owner's, and refuse this owner for that long, so that no late
-/// message and no heal brings the lock back.
+/// message and no heal brings the lock back. A node whose marker names a longer lease than is known
+/// here, where nothing may have been read yet, refuses it for longer by as much.
 struct ForceCommand {
   Name name;
   OwnerId owner;
   std::chrono::milliseconds keep_out{};
+  std::chrono::milliseconds longest_lease{};  ///< for which that is enough
   friend bool operator==(const ForceCommand&, const ForceCommand&) = default;
 };
 
@@ -244,10 +246,12 @@ inline constexpr const char* answered_otherwise = "its answer belongs to another
   return {Cause::connecting, Delivery::not_sent, "its first connection is still being made"};
 }
 
-/// What is known of two nodes of which one names members of the set without the other.
+/// What is known of two nodes of which one names members of the set without the other, or a longest
+/// lease that the other does not know of.
 [[nodiscard]] inline Unavailable other_members() {
   return {Cause::quarantined, Delivery::refused,
-          "another node names other members of the set: one is being replaced"};
+          "another node names other members of the set, or leases that may be longer: redlock "
+          "doctor tells what is being changed"};
 }
 
 }  // namespace redlock::engine

@@ -42,6 +42,7 @@ struct TendMarker {
   bool write = false;
   Membership marker = {};    ///< what it is to say
   std::string pending = {};  ///< the id that the node must still have
+  Duration longest_lease{};  ///< of any client, which says how long what is noted there is kept
 };
 
 /// The node's marker is to be read once more: on_members(), or on_no_marker().

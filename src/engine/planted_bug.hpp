@@ -69,6 +69,7 @@ enum class Bug : std::uint8_t {
   too_late_keeps_its_place,
   members_by_one_node,
   resized_twice_at_once,
+  longer_leases_not_awaited,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
   // In wire::Handshake, wire::Connection and wire::ServerIdentities.

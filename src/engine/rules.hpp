@@ -382,6 +382,18 @@ namespace redlock::engine::rules {
   return planted(Bug::members_by_one_node) ? 1 : quorum;
 }
 
+/// Whether a node must not count beside one that shows a later configuration of its set, which has
+/// a longer longest lease: its marker is of before that was announced to all members, so it came
+/// back from older data, and who learned from it waited too short a time for what others forgot.
+[[nodiscard]] inline bool is_behind(Duration longest_lease, Duration later) {
+  return longest_lease < later;
+}
+
+/// The longest lease that a client of the set may have. This client need not have such leases.
+[[nodiscard]] inline Duration longest_lease(Duration own, Duration shown) {
+  return planted(Bug::longer_leases_not_awaited) ? own : std::max(own, shown);
+}
+
 /// For how long the number of members stays after it was changed: two such changes leave quorums
 /// that share no node, so what was confirmed before the first is to be over.
 [[nodiscard]] inline Duration between_resizes(Duration max_lease, double drift_factor) {

@@ -54,7 +54,7 @@ std::vector<std::string> adoption_command(const SetTerms& set, const engine::Mem
                                    marker.id,
                                    std::string(set.layout.id),
                                    std::to_string(its.members.size()),
-                                   std::to_string(set.max_lease.count()),
+                                   NodeMarker::max_lease_text(its.max_lease, its.announced),
                                    its.set,
                                    std::to_string(its.epoch),
                                    NodeMarker::members_text(its.members),

@@ -32,7 +32,8 @@ struct StillPending {
   std::string next;
 };
 /// `promotion`: of a server that was a replica; otherwise empty. `pending`: none if an operator
-/// adopts the node. The number of members is changed once in `rules::over_everywhere`.
+/// adopts the node. The number of members is changed once in `rules::over_everywhere`. What is
+/// noted at the node is kept by the longest lease in `set`.
 [[nodiscard]] std::vector<std::string> adoption_command(const SetTerms& set,
                                                         const engine::Membership& marker,
                                                         const AdoptionStep& step,

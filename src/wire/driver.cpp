@@ -46,8 +46,8 @@ Link::Config link_config(const DriverConfig& config, engine::RandomSource& rando
   // A node that is merely slow ends attempts, and not its connection.
   const auto patience = std::chrono::ceil<milliseconds>(4 * config.engine.node_timeout);
   const auto silence = std::max(milliseconds(1'000), patience);
-  return {.handshake = {.set = {.max_lease = config.engine.max_lease,
-                                .drift_factor = config.engine.drift_factor},
+  // That its leases are not longer than those of the set is for the engine to judge.
+  return {.handshake = {.set = {.max_lease = {}, .drift_factor = config.engine.drift_factor},
                         .client_name = config.client_name,
                         .client = draw_client(random),
                         .unfit = config.unfit},
@@ -69,7 +69,7 @@ Driver::Driver(DriverConfig config, engine::RandomSource& random, Streams& strea
       random_(random),
       engine_(config_.engine, random),
       texts_{.command = {}, .holder = config_.holder},
-      identities_(databases_of(config_.nodes), config_.engine.max_lease),
+      identities_(databases_of(config_.nodes), engine_.longest_lease()),
       markers_(random, link_config_.handshake.set, config_.nodes.size(), config_.engine.quarantine),
       standings_(config_.nodes.size(), host),
       refused_by_members_(config_.nodes.size()),
@@ -255,6 +255,7 @@ void Driver::read_members(Instant now, NodeIndex node) {
           const bool of_this_set = before.empty() || before.starts_with(members.set + ":");
           changed = before != members.name() && of_this_set;
           engine().on_members(then, node, std::move(*its), asked);
+          read_clocks_often_enough();
         } else if (answer && is_no_key(*answer)) {
           engine().on_no_marker(then, node, asked);
         } else if (answer && !refused_by_members_[node].empty()) {
@@ -278,6 +279,7 @@ void Driver::take(Instant now, NodeIndex node, const engine::Tag& tag, const eng
 
 std::optional<std::string> Driver::find_objection(Instant now, NodeIndex node,
                                                   const ServerFacts& facts) {
+  identities_.set_longest_lease(engine_.longest_lease());
   const auto suspicion = identities_.judge(now, node, facts);
   if (!suspicion) return {};
   check_identity(now, node);
@@ -334,10 +336,21 @@ void Driver::on_node_facts(Instant now, NodeIndex node, const ServerFacts& facts
                           .uptime = facts.uptime,
                           .clock_noted = facts.clock_noted,
                           .run = facts.run_id});
+  read_clocks_often_enough();
 }
 
-std::optional<engine::Unavailable> Driver::objection_to_ask(Instant now, NodeIndex node) {
-  return engine_.objection(now, node);
+/// Each reading is compared with earlier ones, within twice the longest lease.
+void Driver::read_clocks_often_enough() {
+  if (config_.engine.max_lease != config_.engine.max_lease.zero()) return;
+  const auto sixth = std::chrono::ceil<milliseconds>(engine_.longest_lease() / 6);
+  link_config_.probe_interval =
+      std::min(config_.probe_interval, std::max(sixth, milliseconds(100)));
+}
+
+std::optional<engine::Unavailable> Driver::objection_to_ask(Instant now, NodeIndex node,
+                                                            const engine::Tag& tag) {
+  const bool grants = tag.kind == engine::Tag::Kind::acquire || tag.kind == engine::Tag::Kind::heal;
+  return grants ? engine_.objection(now, node, tag.lease) : engine_.too_long(node, tag.lease);
 }
 
 void Driver::on_link_up(Instant now, NodeIndex node, const ServerFacts& facts) {
@@ -368,7 +381,7 @@ void Driver::on_clock(Instant now, NodeIndex node, std::int64_t unix_us,
   host_.on_clock_read(node, uncertainty);
   engine().on_node_clock(now, node, unix_us, uncertainty, round_trip);
   // A client that asks for no lock would never be refused one. A handshake has just read it.
-  const bool is_old = now - members_read_[node] >= config_.probe_interval / 2;
+  const bool is_old = now - members_read_[node] >= link_config_.probe_interval / 2;
   if (config_.engine.quarantine && is_old) read_members(now, node);
   // The next probe notices an objection that ends by time alone, as a quarantine does.
   judge_nodes(now);

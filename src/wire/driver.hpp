@@ -88,6 +88,7 @@ class Driver final : LinkListener {
   [[nodiscard]] std::string refusal_of(const ServerIdentities::Suspicion& suspicion,
                                        const ServerFacts& facts) const;
   void judge_nodes(engine::Instant now);
+  void read_clocks_often_enough();
   void ask_to_write_nothing(engine::Instant now, engine::NodeIndex node);
 
   void on_reply(engine::Instant now, engine::NodeIndex node, const engine::Tag& tag,
@@ -99,8 +100,8 @@ class Driver final : LinkListener {
                                             const ServerFacts& facts) override;
   void on_node_facts(engine::Instant now, engine::NodeIndex node,
                      const ServerFacts& facts) override;
-  std::optional<engine::Unavailable> objection_to_ask(engine::Instant now,
-                                                      engine::NodeIndex node) override;
+  std::optional<engine::Unavailable> objection_to_ask(engine::Instant now, engine::NodeIndex node,
+                                                      const engine::Tag& tag) override;
   void on_link_up(engine::Instant now, engine::NodeIndex node, const ServerFacts& facts) override;
   void on_link_down(engine::Instant now, engine::NodeIndex node,
                     const engine::Unavailable& why) override;
@@ -110,7 +111,7 @@ class Driver final : LinkListener {
   void on_output_waiting(Link& link) override { to_flush_.push_back(&link); }
 
   DriverConfig config_;
-  const Link::Config link_config_;
+  Link::Config link_config_;
   DriverHost& host_;
   engine::RandomSource& random_;
   engine::Engine engine_;

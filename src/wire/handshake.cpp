@@ -7,6 +7,7 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/nodes/set_configuration.hpp"
 #include "engine/rules.hpp"
 #include "wire/command_writer.hpp"
 #include "wire/error_reply.hpp"
@@ -208,9 +209,9 @@ bool Handshake::take_answer(Step step, const ReplyView& reply) {
       return true;
     case Step::clock_note:
       if (!reply.is(Kind::integer)) return garbled();
-      // -2: there is no such key. No note lasts longer than a lease, whatever a damaged node says.
-      facts_.clock_noted = std::clamp(std::chrono::milliseconds(reply.integer()),
-                                      std::chrono::milliseconds(0), config_.set.max_lease);
+      // -2: there is no such key. The engine believes in no longer time than a lease may last.
+      facts_.clock_noted = std::chrono::milliseconds(std::clamp(
+          reply.integer(), std::int64_t{0}, std::int64_t{engine::longest_max_lease.count()}));
       return true;
     case Step::info:
       return reply.is(Kind::text) ? take_info(reply.text()) : garbled();

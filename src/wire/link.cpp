@@ -62,8 +62,9 @@ void Link::drop_questions() noexcept {
 void Link::submit(Instant now, const engine::Tag& tag, engine::Command command, engine::Form form) {
   if (state_ == State::up) {
     // It may have been decided before the connection showed that the node must not be asked.
-    const bool asks = std::holds_alternative<engine::AcquireCommand>(command);
-    const auto why = asks ? listener_.objection_to_ask(now, node_) : std::nullopt;
+    const bool asks = std::holds_alternative<engine::AcquireCommand>(command) ||
+                      std::holds_alternative<engine::HoldCommand>(command);
+    const auto why = asks ? listener_.objection_to_ask(now, node_, tag) : std::nullopt;
     if (why) return listener_.on_reply(now, node_, tag, *why);
     connection_->send(tag, command, form);
     has_output();

@@ -40,9 +40,10 @@ class LinkListener {
   /// The facts that the new connection shows; before anything is sent on it.
   virtual void on_node_facts(engine::Instant now, engine::NodeIndex node,
                              const ServerFacts& facts) = 0;
-  /// Why the node may not be asked for a lock now, right before it would be.
+  /// Why the node may not be asked for a lock, or to hold it for so long, right before it would be.
   virtual std::optional<engine::Unavailable> objection_to_ask(engine::Instant now,
-                                                              engine::NodeIndex node) = 0;
+                                                              engine::NodeIndex node,
+                                                              const engine::Tag& tag) = 0;
   virtual void on_link_up(engine::Instant now, engine::NodeIndex node,
                           const ServerFacts& facts) = 0;
   /// After every outstanding command was answered. Reported once for each reason.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "wire/marker_tending.hpp"
 
+#include <chrono>
 #include <utility>
 
 #include "wire/adoption.hpp"
@@ -20,9 +21,11 @@ MarkerTending::Promotion MarkerTending::on_facts(engine::NodeIndex node, const S
 
 std::vector<std::string> MarkerTending::command(const engine::TendMarker& what) {
   if (!quarantine_) return look_command(set_);
-  if (!what.write) return pending_command(random_, set_);
+  SetTerms set = set_;
+  set.max_lease = std::chrono::ceil<std::chrono::milliseconds>(what.longest_lease);
+  if (!what.write) return pending_command(random_, set);
   const StillPending pending{what.pending, random_id(random_)};
-  return adoption_command(set_, what.marker, {}, promotions_[what.node], &pending);
+  return adoption_command(set, what.marker, {}, promotions_[what.node], &pending);
 }
 
 MarkerTending::Finding MarkerTending::read(const engine::TendMarker& what,

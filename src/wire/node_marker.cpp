@@ -11,6 +11,7 @@
 #include "engine/quorum.hpp"
 #include "wire/error_reply.hpp"
 #include "wire/node_address.hpp"
+#include "wire/objection_text.hpp"
 
 namespace redlock::wire {
 
@@ -35,8 +36,30 @@ std::optional<NodeMarker> NodeMarker::read(const Value& fields) {
   return marker;
 }
 
+namespace {
+
+/// Zero if it is no duration that a client may have.
+std::chrono::milliseconds duration_in(std::string_view text) {
+  std::int64_t count = 0;
+  std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool fits = count > 0 && count <= engine::longest_max_lease.count();
+  return std::chrono::milliseconds(fits ? count : 0);
+}
+
+}  // namespace
+
+std::string NodeMarker::max_lease_text(std::chrono::milliseconds max_lease,
+                                       std::chrono::milliseconds announced) {
+  const auto text = std::to_string(max_lease.count());
+  return announced == announced.zero() ? text : text + " " + std::to_string(announced.count());
+}
+
 engine::SetConfiguration NodeMarker::configuration() const {
   engine::SetConfiguration its{set_name.empty() ? forming : set_name, 0, {}};
+  const std::string_view leases = max_lease_ms;
+  const auto blank = std::min(leases.find(' '), leases.size());
+  its.max_lease = duration_in(leases.substr(0, blank));
+  its.announced = duration_in(leases.substr(std::min(blank + 1, leases.size())));
   std::from_chars(epoch.data(), epoch.data() + epoch.size(), its.epoch);
   std::string_view rest = members;
   while (!rest.empty()) {
@@ -68,14 +91,11 @@ std::string NodeMarker::members_text(const std::vector<engine::Member>& members)
 
 std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
                                                     const Secrets& secrets) const {
-  const auto sentence = [&](const std::string& what, const std::string& there,
-                            const std::string& here) {
-    return "its marker says " + what + " " +
-           (there.empty() ? "nothing" : printable(there, secrets)) + ", this client " + here +
-           "; give every client of a set its max_lease (REDLOCK_MAX_LEASE), and no node of another "
-           "set";
-  };
-  if (layout != set.layout.id) return sentence("layout", layout, std::string(set.layout.id));
+  if (layout != set.layout.id) {
+    return "its marker says layout " + (layout.empty() ? "nothing" : printable(layout, secrets)) +
+           ", this client " + std::string(set.layout.id) +
+           "; give all programs one version of redlock, and no node of another set";
+  }
   const auto odd = [](const std::string& name) {
     return name.size() > 64 || !std::ranges::all_of(name, [](unsigned char c) {
              return std::isalnum(c) != 0 || c == '-' || c == '_';
@@ -83,9 +103,19 @@ std::optional<std::string> NodeMarker::disagreement(const SetTerms& set,
   };
   if (odd(id) || odd(set_name) || odd(forming) || odd(epoch))
     return "its marker names a set as redlock does not; DEL redlock:node and adopt it anew";
-  const std::string lease = std::to_string(set.max_lease.count());
-  if (max_lease_ms != lease) return sentence("max_lease_ms", max_lease_ms, lease);
   const auto its = configuration();
+  const bool is_read = its.max_lease > its.max_lease.zero() &&
+                       max_lease_ms == max_lease_text(its.max_lease, its.announced) &&
+                       (its.announced == its.announced.zero() || its.announced > its.max_lease);
+  if (!is_read) {
+    return "its marker's max_lease_ms is " +
+           (max_lease_ms.empty() ? "missing" : printable(max_lease_ms, secrets)) +
+           ", which is no duration; DEL redlock:node there, and run redlock adopt --replaced NODE "
+           "when its old leases are over";
+  }
+  if (its.max_lease < set.max_lease) {
+    return sentence_of(engine::OtherMaxLease{its.max_lease, its.announced, set.max_lease});
+  }
   const bool text = std::ranges::all_of(members, [](char c) { return c >= ' ' && c <= '~'; });
   constexpr std::uint64_t last_epoch = std::uint64_t{1} << 53;
   const bool counted = its.epoch > 0 && its.epoch < last_epoch &&

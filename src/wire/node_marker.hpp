@@ -20,7 +20,7 @@ namespace redlock::wire {
 
 /// The set as a client is configured. Who the members are is said by the markers.
 struct SetTerms {
-  std::chrono::milliseconds max_lease{};
+  std::chrono::milliseconds max_lease{};  ///< the longest lease of this client
   KeyLayout layout = redlock_layout;
   double drift_factor = 0.01;
 };
@@ -29,7 +29,7 @@ struct NodeMarker {
   std::string id;
   std::string layout;
   std::string nodes;
-  std::string max_lease_ms;
+  std::string max_lease_ms;   ///< with a blank and the next one while that is announced
   std::string set_name = {};  ///< random; empty while the set is being formed
   std::string forming = {};   ///< the set that is being formed
   std::string epoch = {};     ///< of `members`
@@ -46,11 +46,14 @@ struct NodeMarker {
   [[nodiscard]] engine::SetConfiguration configuration() const;
   /// As adopt.lua compares it.
   [[nodiscard]] std::string state() const;
+  /// The text of `max_lease_ms`.
+  [[nodiscard]] static std::string max_lease_text(std::chrono::milliseconds max_lease,
+                                                  std::chrono::milliseconds announced);
   /// The text of `members`.
   [[nodiscard]] static std::string members_text(const std::vector<engine::Member>& members);
 
-  /// How the marker and this client's set differ: a sentence; none if they agree. Words of the
-  /// marker in it go through printable() with these secrets.
+  /// How the marker and this client's set differ: a sentence; none if they agree, which a client
+  /// with shorter leases does. Words of the marker in it go through printable() with these secrets.
   [[nodiscard]] std::optional<std::string> disagreement(const SetTerms& set,
                                                         const Secrets& secrets = {}) const;
 };

@@ -88,6 +88,25 @@ struct ObjectionWriter {
            "redlock set show)";
   }
 
+  std::string operator()(const engine::OtherMaxLease& why) const {
+    const std::string here = std::to_string(why.here.count());
+    return "its marker says max_lease_ms " + std::to_string(why.there.count()) +
+           (why.announced == why.announced.zero()
+                ? ""
+                : " (" + std::to_string(why.announced.count()) + " is announced)") +
+           ", this client " + here +
+           "; give this client no longer lease or max_lease (REDLOCK_MAX_LEASE) than the set has, "
+           "or "
+           "raise that first (redlock set max-lease)";
+  }
+
+  std::string operator()(const engine::IsBehind& why) const {
+    return "its marker says max_lease_ms " + std::to_string(why.there.count()) +
+           ", those of a quorum up to " + std::to_string(why.of_quorum.count()) +
+           ": it came back with older data, or was not told; give redlock set max-lease once more, "
+           "or run redlock adopt if it names other members as well";
+  }
+
   std::string operator()(const engine::NoMember& why) const {
     if (why.members.empty()) return sentence_of_missing_marker();
     std::string what = why.has_marker ? "it is no member of its set any more"

@@ -235,11 +235,12 @@ void force_keys(CommandWriter& out, const CallContext& context, const Command& c
   lock_and_fence(out, context, what.name);
   forced_key(out, context, what.name, what.owner);
   line_keys(out, context, what.name);
+  out.bulk(context.layout.marker);
 }
 
 void force_arguments(CommandWriter& out, const CallContext& /*context*/, const Command& command) {
   const auto& what = std::get<ForceCommand>(command);
-  owner(out, what.owner).number(count_of(what.keep_out));
+  owner(out, what.owner).number(count_of(what.keep_out)).number(count_of(what.longest_lease));
 }
 
 std::optional<engine::Reply> read_force(const ReplyView& answer) {

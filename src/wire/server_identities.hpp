@@ -53,6 +53,8 @@ class ServerIdentities {
     databases_[node] = database;
     known_[node] = {};
   }
+  /// Of any client of the set, as far as it is known now.
+  void set_longest_lease(engine::Duration lease) { max_lease_ = lease; }
   void set_up(engine::Instant now, std::size_t node, bool up);
 
   /// The write with which the check of a refused node begins; none if there is nothing to write
@@ -93,7 +95,7 @@ class ServerIdentities {
                                     const std::string& run_id);
 
   std::vector<std::uint32_t> databases_;
-  const engine::Duration max_lease_;
+  engine::Duration max_lease_;
   std::vector<Known> known_;
 };
 

@@ -9,9 +9,8 @@ namespace {
 const OwnerId somebody{{1, 2}};
 
 RequestId force_release(Rig& rig) {
-  return rig.request_by([&](RequestId id) {
-    rig.engine.force_release(rig.now, id, Rig::request().name, somebody, 30s);
-  });
+  return rig.request_by(
+      [&](RequestId id) { rig.engine.force_release(rig.now, id, Rig::request().name, somebody); });
 }
 
 Cause cause_at(const BroadcastDone& done, NodeIndex node) {
@@ -26,8 +25,8 @@ TEST_CASE("a force is sent in full to every node, for this owner, for longer tha
   for (NodeIndex node = 0; node < 3; ++node) {
     const auto& command = rig.oldest<ForceCommand>(node);
     CHECK(command.owner == somebody);
-    // 30 s, 1 % of it, 2 ms, and a second.
-    CHECK(command.keep_out == 31'302ms);
+    // max_lease, 1 % of it, 2 ms, and a second.
+    CHECK(command.keep_out == 61'602ms);
     CHECK(rig.take(node).form == Form::source);
   }
 }

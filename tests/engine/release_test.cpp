@@ -61,6 +61,7 @@ TEST_CASE("what was granted elsewhere is released for good: what is late of it f
     REQUIRE(rig.oldest_is<ForceCommand>(node));
     CHECK(rig.oldest<ForceCommand>(node).owner == OwnerId{{5, 6}});
     CHECK(rig.oldest<ForceCommand>(node).keep_out == 60s);  // the longest lease
+    CHECK(rig.oldest<ForceCommand>(node).longest_lease == 60s);
   }
   rig.answer({0, 1}, ReleasedHere{});
   rig.answer(2, broken);

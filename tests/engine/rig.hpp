@@ -85,7 +85,7 @@ class Rig {
     return request_by([&](RequestId id) { engine.release(now, id, grant); });
   }
   RequestId release_elsewhere(OwnerId owner) {
-    return request_by([&](RequestId id) { engine.release(now, id, request().name, owner, 30s); });
+    return request_by([&](RequestId id) { engine.release(now, id, request().name, owner); });
   }
   /// Releases without asking what became of it, as a lease's destructor does.
   void drop(GrantId grant) {
@@ -279,8 +279,8 @@ inline std::vector<std::string> numbers(std::uint32_t nodes) {
 
 /// A client that lets nodes wait which may have forgotten. It has seen none of them yet.
 struct CarefulRig : Rig {
-  explicit CarefulRig(std::uint32_t nodes)
-      : Rig(nodes, {.addresses = numbers(nodes), .max_lease = 60s, .quarantine = true}) {}
+  explicit CarefulRig(std::uint32_t nodes, std::chrono::milliseconds max_lease = 60s)
+      : Rig(nodes, {.addresses = numbers(nodes), .max_lease = max_lease, .quarantine = true}) {}
 
   /// A marker without members names the nodes of the rig.
   void see(NodeIndex node, NodeFacts facts) {

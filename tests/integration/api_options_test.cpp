@@ -42,8 +42,14 @@ TEST_CASE("a bad option is named in one sentence that says what to do") {
       {"nodes has 65", [](auto& o) { o.nodes.assign(65, "redis://h"); }},
       {"lease is 0 ms", [](auto& o) { o.lease = 0ms; }},
       {"lease is -5 ms", [](auto& o) { o.lease = -5ms; }},
-      {"max_lease (60000 ms)", [](auto& o) { o.lease = 60'001ms; }},
-      {"max_lease is 0 ms", [](auto& o) { o.max_lease = 0ms; }},
+      {"max_lease (60000 ms)", [](auto& o) { o.lease = 60'001ms; }},  // without quarantine
+      {"max_lease (40000 ms)",
+       [](auto& o) {
+         o.quarantine = Quarantine::on;
+         o.max_lease = 40s;
+         o.lease = 41s;
+       }},
+      {"max_lease is -1 ms", [](auto& o) { o.max_lease = -1ms; }},
       {"max_lease is", [](auto& o) { o.max_lease = std::chrono::milliseconds::max(); }},
       {"drift allowance", [](auto& o) { o.lease = 2ms; }},
       {"drift allowance", [](auto& o) { o.min_validity = o.lease - 300ms; }},

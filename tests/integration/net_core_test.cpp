@@ -88,7 +88,7 @@ TEST_CASE("a burst of any size does not break the connection of a node that read
       client.core->engine().release(
           BootClock::now(), i,
           std::make_shared<const std::string>(std::string(2'000, 'x') + std::to_string(i)),
-          engine::OwnerId{{1, i}}, milliseconds(30'000));
+          engine::OwnerId{{1, i}});
     }
   });
   const auto last = client.sink.await_finish(releases);

@@ -124,10 +124,7 @@ start_load
 section operations.md "A node restarts"
 await_visits 20
 
-section operations.md "A node is replaced"
-await_visits 20
-
-section operations.md "A node moves to another address"
+section operations.md "A machine is replaced"
 await_visits 20
 give_settings 1 2  # both lists side by side
 await_visits 20
@@ -136,12 +133,13 @@ await_visits 20
 relieve_keeper
 start_keeper
 
+section operations.md "A node lost its data"
+await_visits 20
+
 section operations.md "More nodes, or fewer"
 await_visits 20
 
-stop_load  # as this section says
-section operations.md "Another max_lease"
-start_load
+section operations.md "The longest lease"
 await_visits 20
 
 section operations.md "Passwords" 1

@@ -71,6 +71,8 @@ bool may_matter(std::string_view name, const Plan& plan) {
       return plan.lie == Lie::members;
     case Bug::resized_twice_at_once:
       return plan.spares > 0;
+    case Bug::longer_leases_not_awaited:
+      return plan.raised > plan.engine.max_lease;
     case Bug::run_id_is_proof:
       return plan.false_run_id;
     case Bug::too_late_keeps_its_place:

@@ -172,7 +172,7 @@ bool NodeData::is_marked(std::int64_t now_ms) const {
   return keys.find(redlock_layout.marker, now_ms) != nullptr;
 }
 
-std::string NodeData::marker_state() const {
+wire::NodeMarker NodeData::marker() const {
   const auto* const entry = keys.find(redlock_layout.marker, 0);
   const auto* const fields = entry == nullptr ? nullptr : std::get_if<Hash>(&entry->value);
   if (fields == nullptr) return {};
@@ -183,7 +183,8 @@ std::string NodeData::marker_state() const {
   wire::NodeMarker marker{};
   marker.set_name = field("set");
   marker.epoch = field("epoch");
-  return marker.state();
+  marker.max_lease_ms = field("max_lease_ms");
+  return marker;
 }
 
 void NodeData::forget_locks() {

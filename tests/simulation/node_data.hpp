@@ -12,6 +12,7 @@
 #include "engine/messages.hpp"
 #include "simulation/drifting_clock.hpp"
 #include "simulation/keyspace.hpp"
+#include "wire/node_marker.hpp"
 
 namespace redlock::simulation {
 
@@ -82,7 +83,9 @@ struct NodeData {
   [[nodiscard]] engine::Token fence(std::string_view key) const;
   [[nodiscard]] bool is_marked(std::int64_t now_ms) const;
   /// Of its marker: the set and the epoch.
-  [[nodiscard]] std::string marker_state() const;
+  [[nodiscard]] std::string marker_state() const { return marker().state(); }
+  /// Its set, epoch and longest leases.
+  [[nodiscard]] wire::NodeMarker marker() const;
 
   /// A restart with data from before the locks were granted.
   void forget_locks();

@@ -53,7 +53,7 @@ void OwnerUsers::take(OwnerUser& owner) {
   if (owner.calls.empty() && owner.levels == 0) {
     owner.name = scene_.random.pick(std::span<const std::string>(plan.names));
   }
-  const milliseconds lease = any_lease();
+  const milliseconds lease = any_lease(owner);
   engine::AcquireRequest what{.name = std::make_shared<const std::string>(owner.name),
                               .lease = lease,
                               .renew = scene_.random.chance(plan.renew_per_mille),

@@ -289,6 +289,11 @@ void choose_replacements(Plan& plan) {
   // Of less at once a marker takes many ways, and more than a node timeout.
   plan.window = std::max(plan.window, std::size_t{4'000});
   plan.members_forget = random.chance(500);
+  if (!random.chance(400)) return;
+  // Longer than a quarantine after leases of the former length.
+  plan.raised = plan.max_lease() + std::chrono::seconds(2);
+  plan.length += plan.raised * 4;
+  if (plan.members_forget) plan.durable = random.chance(300);
 }
 
 /// How bytes travel.
@@ -380,7 +385,7 @@ void choose_losses(Plan& plan) {
 }  // namespace
 
 milliseconds Plan::max_lease() const {
-  return *std::ranges::max_element(leases);
+  return std::max(raised, *std::ranges::max_element(leases));
 }
 
 engine::Config Plan::engine_of(std::uint32_t client) const {
@@ -388,11 +393,15 @@ engine::Config Plan::engine_of(std::uint32_t client) const {
   config.quarantine = config.quarantine && !is_careless(client);
   if (!drift_factors.empty()) config.drift_factor = drift_factors[client];
   if (other_settings && client + 1 == clients) config.max_lease *= 2;
+  if (has_raised(client)) config.max_lease = raised;
+  // A third of them are told it by the nodes.
+  const bool is_given = other_settings || client % 3 < 2;
+  if (config.quarantine && !is_given) config.max_lease = {};
   return config;
 }
 
 testing::KeyTerms Plan::key_terms() const {
-  testing::KeyTerms terms{.max_lease = engine.max_lease};
+  testing::KeyTerms terms{.max_lease = std::max(engine.max_lease, raised)};
   for (std::uint32_t client = 0; client < clients; ++client) {
     const engine::Config config = engine_of(client);
     terms.max_lease = std::max(terms.max_lease, config.max_lease);
@@ -537,6 +546,7 @@ std::string Plan::in_words() const {
   if (flushed_twice) text += " flushed twice,";
   if (promotions) text += " promotions,";
   if (members_forget) text += " members forget,";
+  if (raised > raised.zero()) text += fmt::format(" leases raised to {} ms,", raised.count());
   if (crowd) text += " a crowd,";
   if (in_order > 0) text += fmt::format(" {} calls of 3 in order,", in_order);
   if (waits) text += " all wait,";

@@ -99,6 +99,8 @@ struct Plan {
   bool older_states = false;              ///< nodes restart with what they had a while ago
   std::uint32_t spares = 0;               ///< servers that become members
   bool members_forget = false;            ///< one at a time, while members change
+  std::chrono::milliseconds raised{};     ///< what the longest lease becomes, which some clients
+                                          ///< were given before; zero: it stays as it is
   bool crowd = false;              ///< the first client has 250 users, each with its own lock
   std::uint32_t in_order = 0;      ///< calls of three that do not overtake those who wait
   bool waits = false;              ///< clients near the nodes, and how they wait is judged
@@ -198,6 +200,13 @@ struct Plan {
   [[nodiscard]] bool keeps_order(engine::RequestId request) const { return request % 3 < in_order; }
   [[nodiscard]] engine::Config engine_of(std::uint32_t client) const;
   [[nodiscard]] std::chrono::milliseconds max_lease() const;
+  /// Whether the client takes leases of the raised length; and was told so, or goes by the nodes.
+  [[nodiscard]] bool takes_raised(std::uint32_t client) const {
+    return raised > raised.zero() && client % 3 > 0;
+  }
+  [[nodiscard]] bool has_raised(std::uint32_t client) const {
+    return takes_raised(client) && client % 3 == 1;
+  }
   /// Of the client whose keys may last longest.
   [[nodiscard]] testing::KeyTerms key_terms() const;
   [[nodiscard]] std::string in_words() const;

@@ -21,6 +21,7 @@ Replacements::Replacements(Scene& scene, Servers& servers)
       servers_(servers),
       random_(scene.plan.seed ^ 0x4e9aceU),
       losses_(scene.plan.seed ^ 0x105e5U),
+      raises_(scene.plan.seed ^ 0x4a15eU),
       members_(scene.plan.engine.nodes),
       next_(scene.plan.engine.nodes) {
   std::iota(members_.begin(), members_.end(), NodeIndex{0});
@@ -37,7 +38,10 @@ void Replacements::go_on_within(Duration most) {
 
 void Replacements::go_on() {
   if (scene_.ending) return;
-  if (scene_.plan.members_forget) lose_one();
+  if (scene_.plan.members_forget && lose_one()) return go_on_within(scene_.plan.max_lease() * 2);
+  if (!scene_.plan.durable && losses_.chance(200)) {
+    servers_.take_snapshot(members_[losses_.below(static_cast<std::uint32_t>(members_.size()))]);
+  }
   if (change_ && !change_->untold.empty()) {
     tell_next();
     // Now and then the operator's program is killed, and it is a while until it is started again.
@@ -53,29 +57,70 @@ void Replacements::go_on() {
   go_on_within(scene_.plan.max_lease());
 }
 
-/// Most often one that is yet to be told. Before a change is made it could not be finished without
-/// the one that forgot (operations.md); nor may two have forgotten.
-void Replacements::lose_one() {
+/// Whether the operator's program is gone with it. Most often one that is yet to be told. Before a
+/// change is made it could not be finished without the one that forgot (operations.md); nor may two
+/// have forgotten.
+bool Replacements::lose_one() {
   const bool is_changing = change_ && !change_->untold.empty();
-  if (is_changing && !change_->committed) return;
-  if (!losses_.chance(is_changing ? 300 : 100)) return;
+  if (is_changing && !change_->committed) return false;
+  if (!losses_.chance(is_changing ? 300 : 100)) return false;
   const std::vector<NodeIndex>& among =
       is_changing && losses_.chance(700) ? change_->untold : members_;
   const NodeIndex node = among[losses_.below(static_cast<std::uint32_t>(among.size()))];
-  if (!all_run(members_)) return;
-  scene_.note(14, node, 0, [&] { return fmt::format("node {} is flushed", node); });
-  servers_.forget(node);
+  if (!all_run(members_) || one_is_behind()) return false;
+  // Where another is yet to be told, a quorum might know nothing of the change then.
+  const bool older = !is_changing && !scene_.plan.durable && losses_.chance(500);
+  scene_.note(14, node, older ? 1 : 0, [&] {
+    return fmt::format("node {} {}", node, older ? "comes back with older data" : "is flushed");
+  });
+  if (!older) {
+    servers_.forget(node);
+    return false;
+  }
+  servers_.stop(node, false);
+  servers_.restore_snapshot(node);
+  servers_.start(node);
+  return true;
 }
 
-/// One more or one less, where the plan has room for it, or a spare server in a member's place.
+/// It came back with an older marker, and was not told anew.
+bool Replacements::one_is_behind() const {
+  const std::string shown = fmt::format("{} {}", own_set, epoch_);
+  return std::ranges::any_of(members_, [&](NodeIndex node) {
+    const bool is_untold = change_ && std::ranges::count(change_->untold, node) > 0;
+    return !is_untold && scene_.nodes[node].data.marker_state() != shown;
+  });
+}
+
+bool Replacements::all_know_of_raised() const {
+  return std::ranges::all_of(members_, [this](NodeIndex node) {
+    const SimNode& member = scene_.nodes[node];
+    return member.data.is_marked(member.now_ms(scene_.now)) &&
+           member.data.marker().configuration().longest_lease() == scene_.plan.raised;
+  });
+}
+
+/// It is announced to all members, and in force when all know it.
+void Replacements::raise_leases() {
+  Servers::Leases& leases = servers_.leases();
+  const auto raised = scene_.plan.raised;
+  const bool is_known = all_know_of_raised();
+  if (is_known) leases.longest = raised;
+  leases.announced = is_known ? raised.zero() : raised;
+}
+
+/// One more or one less, where the plan has room for it, or a spare server in a member's place; or
+/// a longer longest lease.
 MemberChange Replacements::choose() {
   const Plan& plan = scene_.plan;
+  MemberChange change{.members = members_};
+  change.raises = plan.raised > servers_.leases().longest && raises_.chance(400);
+  if (change.raises) return change;
   const auto size = static_cast<std::uint32_t>(members_.size());
   const bool has_spare = next_ < scene_.nodes.size();
   const bool has_quorum_without_one = size >= 3;
   const bool grows = has_spare && size < plan.engine.nodes + 2 && random_.chance(400);
   const bool shrinks = !grows && size > plan.fewest_members() && random_.chance(500);
-  MemberChange change{.members = members_};
   const bool replaces = !grows && !shrinks && has_spare && has_quorum_without_one;
   if (grows || replaces) change.joins = next_++;
   if (grows) {
@@ -94,7 +139,7 @@ MemberChange Replacements::choose() {
 
 void Replacements::begin() {
   MemberChange change = choose();
-  if (change.members == members_) return;
+  if (change.members == members_ && !change.raises) return;
   for (const NodeIndex member : members_) {
     if (member == change.leaves) continue;
     const auto at = random_.below(static_cast<std::uint32_t>(change.untold.size() + 1));
@@ -104,13 +149,14 @@ void Replacements::begin() {
     return adopts(node, change, epoch_ + 1, wire::AdoptionStep::Kind::asks);
   };
   // One might know of another change, or refuse this one for now.
-  const bool needs_all = change.resizes() || scene_.plan.members_forget;
+  const bool needs_all = change.resizes() || change.raises || scene_.plan.members_forget;
   if (needs_all && !(all_run(change.untold) && std::ranges::all_of(change.untold, ready))) {
     if (change.joins) --next_;
     return;
   }
   // It may be dead.
   if (change.leaves && random_.chance(300)) servers_.stop(*change.leaves, random_.chance(500));
+  if (change.raises) raise_leases();
   ++epoch_;
   former_ = members_;
   change_ = std::move(change);
@@ -133,7 +179,7 @@ void Replacements::tell_next() {
   if (change.committed || change.told < quorum) return;
   change.committed = true;
   members_ = change.members;
-  scene_.invariants.members_made(scene_.now, epoch_);
+  if (!change.raises) scene_.invariants.members_made(scene_.now, epoch_);
   if (!change.joins) return;
   carry_fences({*change.joins});
   if (!change.leaves && random_.chance(700)) mark_the_new_one();
@@ -165,7 +211,9 @@ void Replacements::carry_fences(const std::vector<NodeIndex>& to) {
 
 bool Replacements::adopts(NodeIndex node, const MemberChange& change, std::uint64_t epoch,
                           wire::AdoptionStep::Kind kind) {
-  engine::Membership marker{std::to_string(node), {own_set, epoch, {}}};
+  const Servers::Leases& leases = servers_.leases();
+  engine::Membership marker{std::to_string(node),
+                            {own_set, epoch, {}, leases.longest, leases.announced}};
   for (const NodeIndex member : change.members) {
     marker.configuration.members.push_back({std::to_string(member), address_of(member)});
   }
@@ -198,7 +246,9 @@ bool Replacements::tell(NodeIndex node) {
 /// it has come in the place of another one.
 bool Replacements::is_over() const {
   const engine::Config& engine = scene_.plan.engine;
-  const auto wait = engine::rules::between_resizes(engine.max_lease, engine.drift_factor);
+  const auto wait = engine::rules::between_resizes(
+      std::max(servers_.leases().longest, servers_.leases().announced), engine.drift_factor);
+  if (change_->raises) return true;
   if (scene_.now < change_->told_last + wait) return false;
   if (!change_->joins) return true;
   const SimNode& fresh = scene_.nodes[*change_->joins];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An operator replaces members of the set while everything goes on: tells the members that stay,
-// one after the other and with pauses, who the members are; stops the old one later, or never; and
-// goes on with the next when the new one has its marker.
+// An operator replaces members of the set while everything goes on, and raises its longest lease:
+// tells the members that stay, one after the other and with pauses, who the members are; stops the
+// old one later, or never; and goes on with the next when the new one has its marker.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace redlock::simulation {
 
-/// One member joins, leaves, or is replaced.
+/// One member joins, leaves, or is replaced; or the longest lease is raised.
 struct MemberChange {
   std::vector<NodeIndex> members;
   std::optional<NodeIndex> leaves = {};
@@ -23,6 +23,7 @@ struct MemberChange {
   std::uint32_t told = 0;
   Instant told_last = Instant::min();
   bool committed = false;  ///< a quorum is told
+  bool raises = false;
 };
 
 class Replacements {
@@ -58,7 +59,10 @@ class Replacements {
   void carry_fences(const std::vector<NodeIndex>& to);
   [[nodiscard]] bool all_run(const std::vector<NodeIndex>& nodes) const;
   void mark_the_new_one();
-  void lose_one();
+  bool lose_one();
+  [[nodiscard]] bool one_is_behind() const;
+  void raise_leases();
+  [[nodiscard]] bool all_know_of_raised() const;
   [[nodiscard]] bool is_over() const;
   void go_on_within(Duration most);
 
@@ -66,6 +70,7 @@ class Replacements {
   Servers& servers_;
   Random random_;
   Random losses_;  // of its own, so that worlds without them stay as they are
+  Random raises_;  // likewise
   std::uint64_t epoch_ = 1;
   std::vector<NodeIndex> members_;
   std::vector<NodeIndex> former_;

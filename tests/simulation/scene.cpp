@@ -35,8 +35,14 @@ Scene::Scene(Plan what, Trace& steps, Coverage& phases)
       random(plan.seed ^ 0x5eedU),
       now(seconds(1)),
       invariants(judged(plan), nodes, plan.fewest_members(), drift_bound_ppm,
-                 plan.engine.max_lease) {
-  invariants.set_key_terms(plan.key_terms());
+                 std::max(plan.engine.max_lease, plan.raised)) {
+  testing::KeyTerms terms = plan.key_terms();
+  for (std::uint32_t client = 0; client < plan.clients; ++client) {
+    // It is as long where nothing was shown.
+    const bool is_given = plan.engine_of(client).max_lease.count() > 0;
+    if (!is_given) terms.max_lease = std::max(terms.max_lease, engine::usual_max_lease);
+  }
+  invariants.set_key_terms(terms);
   for (NodeIndex node = 0; node < plan.engine.nodes + plan.spares; ++node) {
     // Nearer to each other where order is judged.
     const Duration apart = milliseconds(plan.waits ? 10 : 300);

@@ -93,7 +93,10 @@ class Call {
     command.name = name_;
     if constexpr (requires { command.owner; }) command.owner = its_owner;
     if constexpr (requires { command.lease; }) command.lease = ms("lease");
-    if constexpr (requires { command.keep_out; }) command.keep_out = ms("for");
+    if constexpr (requires { command.keep_out; }) {
+      command.keep_out = ms("for");
+      command.longest_lease = ms("longest");
+    }
     if constexpr (requires { command.floor; }) command.floor = std::stoull(option("floor"));
     if constexpr (requires { command.token; }) command.token = std::stoull(option("token"));
     if constexpr (requires { command.count; }) {
@@ -127,10 +130,10 @@ class Call {
   std::uint64_t line_ = 0;
   engine::Place place_;
   wire::HolderText holder_;
-  std::map<std::string, std::string> options_{{"lease", "30000"}, {"floor", "1"},   {"count", "1"},
-                                              {"token", "1"},     {"for", "40000"}, {"turn", "20"},
-                                              {"text", ""},       {"next", ""},     {"behind", ""},
-                                              {"first", ""},      {"poll", ""},     {"in", ""}};
+  std::map<std::string, std::string> options_{
+      {"lease", "30000"},   {"floor", "1"}, {"count", "1"}, {"token", "1"}, {"for", "40000"},
+      {"longest", "30000"}, {"turn", "20"}, {"text", ""},   {"next", ""},   {"behind", ""},
+      {"first", ""},        {"poll", ""},   {"in", ""}};
 };
 
 /// Null: no script of that name is in the table.

@@ -35,6 +35,7 @@ Servers::Servers(Scene& scene, Network& network)
     : scene_(scene), network_(network), wakes_(scene.plan.seed ^ 0x3a4e5U) {
   const Plan& plan = scene.plan;
   states_.resize(scene.nodes.size());
+  leases_.longest = plan.engine.max_lease;
   for (NodeIndex node = 0; node < scene.nodes.size(); ++node) {
     if (plan.engine.quarantine && node < plan.engine.nodes)
       set_marker(node, own_set, 1, first_members());
@@ -80,7 +81,7 @@ void Servers::set_marker(NodeIndex node, const std::string& set, std::uint64_t e
        {"nodes", std::to_string(members.size())},
        {"epoch", std::to_string(epoch)},
        {"members", wire::NodeMarker::members_text(listed)},
-       {"max_lease_ms", std::to_string(scene_.plan.engine.max_lease.count())},
+       {"max_lease_ms", wire::NodeMarker::max_lease_text(leases_.longest, leases_.announced)},
        {"set", set}});
 }
 

@@ -70,6 +70,12 @@ class Servers final : NodeServerHost {
   }
   /// It was a replica for a while, and is a master again.
   void promote(NodeIndex node);
+  /// What markers say of leases from now on.
+  struct Leases {
+    std::chrono::milliseconds longest{};
+    std::chrono::milliseconds announced{};
+  };
+  [[nodiscard]] Leases& leases() { return leases_; }
   /// These are the members of the set, in that epoch.
   void set_marker(NodeIndex node, const std::string& set, std::uint64_t epoch,
                   const std::vector<NodeIndex>& members);
@@ -136,6 +142,7 @@ class Servers final : NodeServerHost {
   Scene& scene_;
   Network& network_;
   std::vector<State> states_;
+  Leases leases_;
   static constexpr StreamId operators = 0xffffffff;
   NodeIndex asked_ = 0;  // by an operator
   std::deque<NodeServer> servers_;

@@ -163,8 +163,7 @@ void Stage::force(Client& by, const Client& holder) {
                .expected = local(by) + settings_.engine.node_timeout,
                .forces = Invariants::Forced{holder.lock, holder.owner}});
   by.engine->force_release(local(by), last_request_,
-                           std::make_shared<const std::string>(holder.lock), holder.owner,
-                           holder.lease);
+                           std::make_shared<const std::string>(holder.lock), holder.owner);
   turn(by);
 }
 

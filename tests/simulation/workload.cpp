@@ -19,7 +19,9 @@ bool LockUsers::may_act(const LockUser& user, const Event& event) {
   return !is_stale && !clients_.defer(user.client, event);
 }
 
-milliseconds LockUsers::any_lease() {
+milliseconds LockUsers::any_lease(const LockUser& user) {
+  const Plan& plan = scene_.plan;
+  if (plan.takes_raised(user.client) && scene_.random.chance(600)) return plan.raised;
   return scene_.random.pick(std::span<const milliseconds>(scene_.plan.leases));
 }
 
@@ -34,7 +36,7 @@ engine::RequestId LockUsers::request(const LockUser& user, Duration takes,
 void LockUsers::extend(LockUser& user) {
   if (user.extending != 0) return;
   user.extending = request(user, scene_.plan.engine.node_timeout, user.grant);
-  engine(user).extend(local(user), user.extending, user.grant, any_lease());
+  engine(user).extend(local(user), user.extending, user.grant, any_lease(user));
 }
 
 void LockUsers::cancel(const LockUser& user, engine::RequestId request, Errc why) {
@@ -105,7 +107,7 @@ void Workload::begin_request(User& user) {
   user = {{.client = user.client, .turn = user.turn + 1, .failures = user.failures},
           User::State::acquiring};
   user.request = ++scene_.last_request;
-  user.lease = any_lease();
+  user.lease = any_lease(user);
   if (scene_.plan.cloned && scene_.random.chance(100)) clone(user.client);
   if (handed_over_ && scene_.random.chance(500)) return take_over(user);
   begin_acquire(user);
@@ -231,7 +233,7 @@ void Workload::enter(User& user) {
   const engine::RequestId request = ++scene_.last_request;
   user.entering.push_back(request);
   engine::EnterRequest what{.grant = user.grant};
-  what.lease = any_lease();
+  what.lease = any_lease(user);
   what.renew = scene_.random.chance(scene_.plan.renew_per_mille);
   scene_.invariants.requested(life(user),
                               {.id = request,
@@ -385,8 +387,7 @@ bool Workload::force_one(ClientIndex operator_at) {
                                  .expected = now + scene_.plan.engine.node_timeout,
                                  .forces = Invariants::Forced{user.name, user.owner}});
     clients_.engine(operator_at)
-        .force_release(now, request, std::make_shared<const std::string>(user.name), user.owner,
-                       scene_.plan.max_lease());
+        .force_release(now, request, std::make_shared<const std::string>(user.name), user.owner);
     clients_.turn(operator_at);
     return true;
   }

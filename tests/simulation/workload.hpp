@@ -41,7 +41,7 @@ class LockUsers {
   [[nodiscard]] ClientId life(const LockUser& user) const { return clients_.life(user.client); }
   /// Whether the event is for this turn of the user, and its process runs now.
   [[nodiscard]] bool may_act(const LockUser& user, const Event& event);
-  [[nodiscard]] std::chrono::milliseconds any_lease();
+  [[nodiscard]] std::chrono::milliseconds any_lease(const LockUser& user);
   /// The number of a request about its lease that ends within this time.
   engine::RequestId request(const LockUser& user, Duration takes, engine::GrantId extends = 0);
   void extend(LockUser& user);

@@ -198,7 +198,7 @@ class Holding {
   Client start() {
     ClientOptions options;
     options.observer = leases_;
-    options.max_lease = std::max<milliseconds>(options.max_lease, seconds(plan_.lease));
+    options.max_lease = std::max<milliseconds>(60s, seconds(plan_.lease));
     if (plan_.breaking()) {
       set_address("127.0.0.2");
       for (std::size_t node = 0; node < nodes; ++node) {

@@ -86,8 +86,10 @@ class LinkRecorder : protected LinkListener {
   void on_node_facts(engine::Instant, engine::NodeIndex, const ServerFacts& shown) override {
     facts = shown;
   }
-  std::optional<engine::Unavailable> objection_to_ask(engine::Instant, engine::NodeIndex) override {
-    return unfit;
+  std::optional<engine::Unavailable> objection_to_ask(engine::Instant, engine::NodeIndex,
+                                                      const engine::Tag& tag) override {
+    const bool holds = tag.kind == engine::Tag::Kind::hold;
+    return holds ? std::nullopt : unfit;
   }
   void on_link_up(engine::Instant, engine::NodeIndex, const ServerFacts& shown) override {
     warnings.push_back(shown.warnings);

@@ -119,7 +119,9 @@ class LinkRig : public LinkRecorder, Streams {
 
   void submit(std::uint64_t number, engine::Command command,
               engine::Form form = engine::Form::digest) {
-    link_->submit(now, {.grant = number}, std::move(command), form);
+    engine::Tag tag{.grant = number};
+    if (std::holds_alternative<engine::HoldCommand>(command)) tag.kind = engine::Tag::Kind::hold;
+    link_->submit(now, tag, std::move(command), form);
   }
   /// These, numbered from 1, and what comes of them without time.
   void submit_all(std::initializer_list<engine::Command> all) {

@@ -58,7 +58,7 @@ class Acquire {
     const auto watch = make_watch();
     options.observer = watch;
     options.label = label_;
-    const auto length = lease_.value_or(default_lease(options));
+    const auto length = lease_.value_or(options.lease);
     const auto client = make_client(std::move(options));
     auto lease = wait_for_lock(client, *watch, signals, name_,
                                {.lease = length,

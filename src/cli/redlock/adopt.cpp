@@ -93,8 +93,8 @@ class Adopt {
 
   int run() {
     auto client = nodes_.connect_to_look();
-    const auto adoptions = adopt_as_marked(
-        nodes_, client, [this](const Admin& admin) { return admin.adopt(replaced_); });
+    const auto adoptions =
+        change(client, [this](const Admin& admin) { return admin.adopt(replaced_); });
     if (!adoptions) throw failure(adoptions.error());
     return show_adoptions(*adoptions, format_);
   }
@@ -107,14 +107,10 @@ class Adopt {
 
 }  // namespace
 
-Result<std::vector<NodeAdoption>> adopt_as_marked(const NodeOptions& nodes, Client& client,
-                                                  const AdoptionCall& call) {
+Result<std::vector<NodeAdoption>> change(const Client& client, const AdoptionCall& call) {
   auto adoptions = call(Admin(client));
-  if (!adoptions || !most_disagree(*adoptions)) return adoptions;
-  auto as_marked = nodes.as_marked(client);
-  if (!as_marked) return adoptions;
-  client = std::move(*as_marked);
-  return call(Admin(client));
+  if (adoptions && most_disagree(*adoptions)) NodeOptions::check_markers(client);
+  return adoptions;
 }
 
 int show_adoptions(const std::vector<NodeAdoption>& adoptions, Format format) {

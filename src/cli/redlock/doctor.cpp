@@ -280,14 +280,11 @@ class Doctor {
     return look_.show([this] {
       auto set = std::make_shared<ExaminedSet>(nodes_.connect_to_look());
       if (mend_) mend(set->client);
-      return [this, set]() mutable {
+      return [set]() mutable {
         auto examination = set->examine();
         const bool too_few = examination.quorum > examination.nodes.size();
         if (too_few || (!examination.safe() && differs(examination, set->client.options()))) {
-          if (auto other = nodes_.as_marked(set->client)) {
-            set = std::make_shared<ExaminedSet>(std::move(*other));
-            examination = set->examine();
-          }
+          NodeOptions::check_markers(set->client);
         }
         return look_of(std::move(examination));
       };
@@ -307,12 +304,11 @@ class Doctor {
     }
   }
 
-  /// Whether a marker has other terms than this client.
+  /// Whether a marker may have other terms than were given.
   static bool differs(const Examination& examination, const ClientOptions& options) {
     return std::ranges::any_of(examination.nodes, [&](const NodeHealth& node) {
-      return node.marker &&
-             (node.marker->nodes != std::to_string(options.nodes.size()) ||
-              node.marker->max_lease_ms != std::to_string(options.max_lease.count()));
+      return node.marker && (node.marker->nodes != std::to_string(options.nodes.size()) ||
+                             options.max_lease != options.max_lease.zero());
     });
   }
 

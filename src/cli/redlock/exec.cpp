@@ -129,7 +129,7 @@ class Exec {
     log_in_background();
     check();
     auto options = nodes_.client_options();
-    const auto lease = lease_.value_or(default_lease(options));
+    const auto lease = lease_.value_or(options.lease);
     termination_.grace = grace_.value_or(lease / 6);
     if (termination_.grace * 2 >= lease) {
       throw Exit(exit_usage,

@@ -88,8 +88,8 @@ class List {
 
   int run() {
     auto client = nodes_.connect_to_look();
-    const auto list = report_as_marked(
-        nodes_, client, [this](const Admin& admin) { return admin.list(pattern_, limit_); });
+    const auto list =
+        report_of(client, [this](const Admin& admin) { return admin.list(pattern_, limit_); });
     print(format_ == Format::json ? to_text(as_json(list)) : as_table(list));
     if (list.truncated) say(fmt::format("there are more than {} locks; see --limit", limit_));
     const auto silent = unavailable_nodes(votes_of(list));

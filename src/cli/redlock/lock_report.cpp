@@ -42,8 +42,8 @@ int LockLook::run() {
   return look_.show([this] {
     auto client = std::make_shared<Client>(nodes_.connect_to_look());
     return [this, client] {
-      return look_of_(report_as_marked(
-          nodes_, *client, [this](const Admin& admin) { return admin.inspect(name_); }));
+      return look_of_(
+          report_of(*client, [this](const Admin& admin) { return admin.inspect(name_); }));
     };
   });
 }

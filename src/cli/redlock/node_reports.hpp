@@ -39,20 +39,15 @@ template <typename Report>
   return std::cmp_less(answered, report.quorum) ? exit_code_of_unknown(report) : exit_ok;
 }
 
-/// The report that `call` makes of an Admin. If the nodes refuse the client, or the list lacks too
-/// many members: once more with a client as their markers say, which takes the place of `client`.
-/// Throws Exit where that says what is wrong, or a call fails.
+/// The report that `call` makes of an Admin. Throws Exit where the call fails, or the list lacks
+/// too many members.
 template <typename Call>
-[[nodiscard]] auto report_as_marked(const NodeOptions& nodes, Client& client, const Call& call) {
+[[nodiscard]] auto report_of(const Client& client, const Call& call) {
   auto report = call(Admin(client));
-  if (report && (report->quorum > report->nodes.size() ||
-                 exit_code_of_nodes(*report) == exit_configuration)) {
-    if (auto other = nodes.as_marked(client)) {
-      client = std::move(*other);
-      report = call(Admin(client));
-    }
-  }
   if (!report) throw failure(report.error());
+  if (report->quorum > report->nodes.size() || exit_code_of_nodes(*report) == exit_configuration) {
+    NodeOptions::check_markers(client);
+  }
   return std::move(*report);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// redlock set: the members of the set.
+// redlock set: the members of the set, and its longest lease.
 #include <algorithm>
 #include <chrono>
 #include <fmt/core.h>
@@ -22,13 +22,14 @@ namespace redlock::cli {
 namespace {
 
 constexpr auto* set_footer = R"help(
-Each member of a set keeps in its data who the members are (redlock adopt writes it). One or two
-nodes, in --nodes or REDLOCK_NODES, are taken for seeds: every subcommand reads the whole list and
-the longest lease from them.)help";
+Each member of a set keeps in its data who the members are, and how long a lease may be (redlock
+adopt writes it). One or two nodes, in --nodes or REDLOCK_NODES, are taken for seeds: every
+subcommand reads the whole list and the longest lease from them.)help";
 
 constexpr auto* show_footer = R"help(
 Prints the name of the set, its epoch (1 when it was adopted, and a larger number after each
-change), its longest lease, and the addresses of its members, as a majority of them say.
+change), its longest lease, and the addresses of its members, as a majority of them say. A longer
+lease that is announced, and not in force, is shown beside it: finish redlock set max-lease.
 
 show changes nothing. Exits 0 if a majority of the members say the same, 69 otherwise.
 
@@ -92,6 +93,32 @@ Examples:
   redlock set remove redis://d:7001 --nodes redis://a:7001
   redlock doctor --nodes redis://a:7001)help";
 
+constexpr auto* max_lease_footer = R"help(
+Raises the longest lease that a client of the set may have, while locks are held:
+  1. redlock set max-lease DURATION. Every member has to answer. They are told that longer leases
+     may come, and when all know it, that they may be taken. Programs that run go on as they are,
+     and lose no lease by it.
+  2. Give programs that need longer leases their longer --max-lease (REDLOCK_MAX_LEASE) or lease.
+     Those with shorter ones stay as they are.
+Whatever waits until old leases are over (a member that lost its data, redlock set replace) waits
+for the longest one, so make it no longer than needed: it is never made shorter. Interrupted, the
+command is finished by the same one, or one with a still longer DURATION. Finish it soon: until then
+no lock is granted where those who know of it, and those who do not, are both too few (one and one
+of two, two and two of four, or one and one beside a dead one). If a member dies meanwhile, replace
+it first.
+
+Exits 0 if every member has it, 1 if one is left alone, 69 if one could not be asked or too few
+would grant locks, 64 if DURATION is shorter than the longest lease. It needs the rights of the user
+redlock-admin.
+
+Examples:
+  redlock set max-lease 3m --nodes redis://a:7001
+  redlock set show --nodes redis://a:7001)help";
+
+bool waits(const NodeAdoption& node) {
+  return node.adoption == Adoption::waits;
+}
+
 /// One member more, or one less.
 template <auto Change>
 class ResizeSet {
@@ -102,11 +129,10 @@ class ResizeSet {
   }
 
   int run() {
-    auto client = nodes_.connect_to_look();
-    const auto waits = [](const NodeAdoption& node) { return node.adoption == Adoption::waits; };
+    auto client = nodes_.connect_to_change();
     for (auto told = BootClock::time_point::min();;) {
-      const auto adoptions = adopt_as_marked(
-          nodes_, client, [&](const Admin& admin) { return (admin.*Change)(node_); });
+      const auto adoptions =
+          change(client, [&](const Admin& admin) { return (admin.*Change)(node_); });
       if (!adoptions) throw failure(adoptions.error());
       const auto node = std::ranges::find_if(*adoptions, waits);
       if (node == adoptions->end()) return show_adoptions(*adoptions, format_);
@@ -138,10 +164,9 @@ class ReplaceMember {
 
   int run() {
     const auto leases = over_ ? OldLeases::are_over : OldLeases::may_live;
-    auto client = nodes_.connect_to_look();
-    auto adoptions = adopt_as_marked(
-        nodes_, client, [&](const Admin& admin) { return admin.replace(old_, new_, leases); });
-    const auto waits = [](const NodeAdoption& node) { return node.adoption == Adoption::waits; };
+    auto client = nodes_.connect_to_change();
+    auto adoptions =
+        change(client, [&](const Admin& admin) { return admin.replace(old_, new_, leases); });
     if (adoptions) {
       const auto node = std::ranges::find_if(*adoptions, waits);
       if (node != adoptions->end()) adoptions = wait_for(std::string(node->node), client);
@@ -153,26 +178,34 @@ class ReplaceMember {
  private:
   /// As every client does, this one goes on with the new member, and gives it its marker when it
   /// has waited for so long.
-  static Result<std::vector<NodeAdoption>> wait_for(const std::string& node, const Client& client) {
+  Result<std::vector<NodeAdoption>> wait_for(const std::string& node, const Client& client) const {
     const auto began = BootClock::now();
+    const Admin admin(client);
+    const auto marked = admin.marked_set();
+    auto longest = client.options().lease;
+    if (marked && *marked) {
+      longest = std::max((*marked)->max_lease, (*marked)->announced_max_lease);
+    }
     for (auto told = began;;) {
       if (BootClock::now() >= told) {
-        say_that_it_waits(node, client.options().max_lease, BootClock::now() - began);
+        say_that_it_waits(node, longest, BootClock::now() - began);
         told += std::chrono::seconds(10);
       }
       std::this_thread::sleep_for(std::chrono::seconds(1));
-      auto adoptions = Admin(client).adopt();
-      if (!adoptions) return adoptions;
-      const auto its = std::ranges::find(*adoptions, node, &NodeAdoption::node);
-      if (its == adoptions->end()) {
+      const auto report = admin.inspect("redlock-set-replace");  // any name: of the nodes it says
+      if (!report) return tl::make_unexpected(report.error());   // whether they grant locks
+      const auto its = std::ranges::find(report->nodes, node, &NodeLock::node);
+      if (its == report->nodes.end()) {
         if (BootClock::now() < began + follows_within) continue;
         throw Exit(exit_no_quorum, node +
                                        " is a member, but clients with this list do not find it; "
                                        "give the same command with a list that has it in place of "
                                        "the one that left");
       }
-      // Until it has its marker it is like a member that has lost its data.
-      if (its->adoption != Adoption::unconfirmed) return adoptions;
+      // Until it has its marker it is like a member that has lost its data, when it was reached.
+      if (its->answered() && its->quarantine) continue;
+      auto now = admin.replace(old_, new_, OldLeases::may_live);
+      if (!now || std::ranges::none_of(*now, waits)) return now;
     }
   }
   static void say_that_it_waits(const std::string& node, std::chrono::milliseconds max_lease,
@@ -194,6 +227,33 @@ class ReplaceMember {
   Format format_ = Format::table;
 };
 
+class RaiseMaxLease {
+ public:
+  RaiseMaxLease(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+    app.add_option_function<std::string>(
+           "DURATION",
+           [this](const std::string& text) {
+             max_lease_ = parse_duration("DURATION", text, Zero::refused, Forever::refused);
+           },
+           "The longest lease from now on (90s, 3m, 1h)")
+        ->required();
+    add_format_option(app, format_);
+  }
+
+  int run() {
+    auto client = nodes_.connect_to_change();
+    const auto adoptions =
+        change(client, [&](const Admin& admin) { return admin.set_max_lease(max_lease_); });
+    if (!adoptions) throw failure(adoptions.error());
+    return show_adoptions(*adoptions, format_);
+  }
+
+ private:
+  NodeOptions nodes_;
+  std::chrono::milliseconds max_lease_{};
+  Format format_ = Format::table;
+};
+
 class ShowSet {
  public:
   ShowSet(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
@@ -212,11 +272,16 @@ class ShowSet {
       print(to_text({{"set", set.set},
                      {"epoch", set.epoch},
                      {"max_lease_ms", set.max_lease.count()},
+                     {"announced_max_lease_ms", set.announced_max_lease.count()},
                      {"members", set.members}}));
       return exit_ok;
     }
-    print(fmt::format("set {}, epoch {}, leases of up to {}\n", set.set, set.epoch,
-                      format_duration(set.max_lease)));
+    const auto announced = set.announced_max_lease;
+    print(fmt::format("set {}, epoch {}, leases of up to {}{}\n", set.set, set.epoch,
+                      format_duration(set.max_lease),
+                      announced == announced.zero()
+                          ? ""
+                          : fmt::format(" ({} announced)", format_duration(announced))));
     for (const auto& member : set.members) print(member + "\n");
     return exit_ok;
   }
@@ -229,8 +294,8 @@ class ShowSet {
 }  // namespace
 
 void add_set(CLI::App& app, Invocation& invocation) {
-  auto& set = add_subcommand(
-      app, {"set", "The members of the set", "redlock set SUBCOMMAND [OPTIONS]", set_footer});
+  auto& set = add_subcommand(app, {"set", "The members of the set, and its longest lease",
+                                   "redlock set SUBCOMMAND [OPTIONS]", set_footer});
   set.require_subcommand(1);
   add_command<ShowSet>(
       set, invocation,
@@ -244,6 +309,9 @@ void add_set(CLI::App& app, Invocation& invocation) {
   add_command<ReplaceMember>(set, invocation,
                              {"replace", "Give a member's place to another node",
                               "redlock set replace OLD NEW [OPTIONS]", replace_footer});
+  add_command<RaiseMaxLease>(set, invocation,
+                             {"max-lease", "Raise the longest lease of the set",
+                              "redlock set max-lease DURATION [OPTIONS]", max_lease_footer});
 }
 
 }  // namespace redlock::cli

@@ -46,7 +46,7 @@ NodeSet Attempt::ask(Instant now, NodeSet nodes, Outbox& out) {
 bool Attempt::ask(Instant now, NodeIndex node, Outbox& out) {
   const bool has_it = nodes_[node].possession == Possession::ours;
   if (has_it || is_asked(node) || spent_.contains(node)) return false;
-  if (auto why = electorate_.objection(now, node)) {
+  if (auto why = electorate_.objection(now, node, plan_.lease)) {
     withdraw(node);
     lose_vote(node, std::move(*why));
     return false;
@@ -147,7 +147,7 @@ void Attempt::on_shared_owner(NodeIndex node) {
 }
 
 void Attempt::on_granted(Instant now, NodeIndex node, const Tag& tag, Token token, Outbox& out) {
-  if (auto why = electorate_.distrust(now, node)) {
+  if (auto why = electorate_.distrust(now, node, plan_.lease)) {
     nodes_.confirm_without_trust(node);
     return lose_vote(node, std::move(*why));
   }
@@ -329,7 +329,7 @@ void Attempt::judge_sets() {
     if (!dropped.contains(node)) continue;
     nodes_.at(node).set_until(Instant::min());
     per_node_[node].granted = 0;
-    lose_vote(node, strangers.contains(node) ? sets.refusal(node) : other_members());
+    lose_vote(node, electorate_.stranger(node).value_or(other_members()));
   }
 }
 
@@ -346,7 +346,7 @@ void Attempt::node_removed(NodeIndex node) {
   const bool counts = nodes_[node].until() != Instant::min();
   if (counts || phase_ != Phase::voting || ballots_[node].vote != Vote::granted) return;
   per_node_[node].granted = 0;
-  lose_vote(node, electorate_.sets().refusal(node));
+  lose_vote(node, electorate_.stranger(node).value_or(other_members()));
 }
 
 bool Attempt::members_changed(Instant now, Outbox& out) {

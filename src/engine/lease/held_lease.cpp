@@ -39,13 +39,15 @@ HeldLease::HeldLease(const Electorate& electorate, Plan plan, RequestId request,
       longest_lease_(std::chrono::ceil<Hundredths>(plan.lease)) {
   set_lease(plan.lease);
   begin_round(now, Purpose::extend, request, plan.lease, out);
+  conclude_rounds(now, out);  // it may be longer than the nodes allow
 }
 
 void HeldLease::begin_round_unless_over(Instant now, HoldRound::Purpose purpose, RequestId request,
                                         std::chrono::milliseconds lease, Outbox& out) {
   lose_if_over(now, out);
-  if (!lost_) return begin_round(now, purpose, request, lease, out);
-  out.put(Finish{request, Failed{Errc::lost, "the lease was lost before", {}}});
+  if (lost_) return out.put(Finish{request, Failed{Errc::lost, "the lease was lost before", {}}});
+  begin_round(now, purpose, request, lease, out);
+  conclude_rounds(now, out);
 }
 
 void HeldLease::extend(Instant now, RequestId request, std::chrono::milliseconds lease,
@@ -68,8 +70,11 @@ void HeldLease::begin_round(Instant now, HoldRound::Purpose purpose, RequestId r
   HoldRound& round = add_round(now, purpose, request, lease, out);
   for (NodeIndex node = 0; node < electorate_->slots(); ++node) {
     if (!electorate_->nodes().contains(node)) continue;
+    const auto too_long = electorate_->sets().other_max_lease(node, lease);
     if (nodes_.is_shared(node)) {
       round.unavailable(node, shared_owner());
+    } else if (too_long) {
+      round.unavailable(node, *too_long);
     } else {
       send_hold(now, node, round, Form::digest, out);
     }
@@ -80,7 +85,6 @@ HoldRound& HeldLease::add_round(Instant now, HoldRound::Purpose purpose, Request
                                 std::chrono::milliseconds lease, Outbox& out) {
   ++round_;
   if (request != 0) out.round_began();
-  longest_lease_ = std::max(longest_lease_, std::chrono::ceil<Hundredths>(lease));
   return rounds_.emplace_back(round_, *electorate_, purpose, request, lease,
                               now + electorate_->node_timeout());
 }
@@ -119,6 +123,7 @@ void HeldLease::begin_renewal(Instant now, NodeSet full, Outbox& out) {
 void HeldLease::send_hold(Instant now, NodeIndex node, const HoldRound& round, Form form,
                           Outbox& out) {
   nodes_.hold_sent(node);
+  longest_lease_ = std::max(longest_lease_, std::chrono::ceil<Hundredths>(round.lease()));
   const Tag tag{grant_, now, round.lease(), round.number(), Tag::Kind::hold};
   const Token token = rules::token_to_raise(attaching_, key_->token);
   // The count of this moment, also of a round that is sent again: an old one must not come last.
@@ -249,7 +254,7 @@ void HeldLease::on_held(Instant now, NodeIndex node, const Tag& tag, HoldRound* 
 
 /// Why that does not count; nothing if it does.
 std::optional<Unavailable> HeldLease::confirm(Instant now, NodeIndex node, const Tag& tag) {
-  auto why = electorate_->distrust(now, node);
+  auto why = electorate_->distrust(now, node, tag.lease);
   if (!why && contradicts(now, node)) why = other_members();
   nodes_.confirm(node, why ? Instant::min() : electorate_->trusted_until(tag.sent, tag.lease));
   nodes_.at(node).in_quarantine = electorate_->quarantined(now, node);
@@ -537,12 +542,12 @@ void HeldLease::send_heal(Instant now, NodeIndex node, std::chrono::milliseconds
 /// A valid lease has its quorum, whichever nodes answer at the moment, so no other owner has one.
 /// A grant that this node had given to another was released, or is over.
 void HeldLease::heal(Instant now, NodeIndex node, std::chrono::milliseconds asked, Outbox& out) {
-  const bool gone = nodes_[node].possession == Possession::not_ours;
-  if (!gone || electorate_->objection(now, node)) return;
   // What is not renewed lasts no longer here than was asked for, or than it does elsewhere.
   const auto left = std::chrono::floor<std::chrono::milliseconds>(valid_until_ - now);
-  const bool renewed = now < renew_until_;
-  send_heal(now, node, renewed ? lease() : std::max(asked, left), Form::digest, out);
+  const auto lasts = now < renew_until_ ? lease() : std::max(asked, left);
+  const bool gone = nodes_[node].possession == Possession::not_ours;
+  if (!gone || electorate_->objection(now, node, lasts)) return;
+  send_heal(now, node, lasts, Form::digest, out);
 }
 
 /// Once the round has shown what there is.

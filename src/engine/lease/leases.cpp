@@ -29,6 +29,7 @@ void Leases::attach(Instant now, RequestId request, AttachRequest what) {
   };
   attaching_.emplace(request, grant);
   add(grant, HeldLease(electorate_, std::move(plan), request, now, out_));
+  after_input(grant);
 }
 
 void Leases::cancel(RequestId request, Errc why) {

@@ -39,14 +39,11 @@ Duration to_duration(std::int64_t us) {
 }  // namespace
 
 ClockWatch::ClockWatch(const Config& config, const SetMembership& sets)
-    : sets_(sets),
-      window_(config.max_lease),
-      drift_factor_(config.drift_factor),
-      nodes_(sets.slots()) {}
+    : sets_(sets), drift_factor_(config.drift_factor), nodes_(sets.slots()) {}
 
 std::int64_t ClockWatch::allowed_us(Duration between) const {
-  const Duration window = std::max(between, std::min(shortest_window, window_));
-  return to_us(rules::drift_allowance(window, drift_factor_));
+  const Duration span = std::max(between, std::min(shortest_window, sets_.longest_lease()));
+  return to_us(rules::drift_allowance(span, drift_factor_));
 }
 
 ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::int64_t unix_us,
@@ -57,9 +54,11 @@ ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::in
   const Reading reading{now - 2 * uncertainty, now, {ahead_us - unsure_us, ahead_us + unsure_us}};
 
   // A movement is judged for one window by what was comparable when it was seen.
-  std::erase_if(clock.readings, [&](const Reading& old) { return now - old.at > 3 * window_; });
-  for (Node& each : nodes_) {
-    std::erase_if(each.moves, [&](const Move& move) { return now - move.at > window_; });
+  std::erase_if(clock.readings,
+                [&](const Reading& old) { return now - old.at > 3 * window(node); });
+  for (NodeIndex each = 0; each < nodes_.size(); ++each) {
+    std::erase_if(nodes_[each].moves,
+                  [&](const Move& move) { return now - move.at > window(each); });
   }
   Findings findings;
   std::int64_t most_us = -a_year_us;
@@ -76,7 +75,7 @@ ClockWatch::Findings ClockWatch::on_reading(Instant now, NodeIndex node, std::in
   judge();
   findings.to_note = take_to_note();
   shorten_with_ours(findings.earlier);
-  thin_out(clock);
+  thin_out(node);
   if (!move) return findings;
   const bool ask_all = now >= ask_all_from_;
   if (ask_all) ask_all_from_ = now + between_asking_all;
@@ -102,12 +101,13 @@ std::optional<ClockWatch::Move> ClockWatch::compare(NodeIndex node, const Readin
 }
 
 /// The newest always, the others well apart, and what a clock showed before it moved.
-void ClockWatch::thin_out(Node& clock) const {
+void ClockWatch::thin_out(NodeIndex node) {
+  Node& clock = nodes_[node];
   auto& readings = clock.readings;
   if (readings.size() < 3) return;
   const auto last = readings.end() - 2;
   const auto before = last - 1;
-  const bool close = last->at - before->at < window_ / readings_in_a_window;
+  const bool close = last->at - before->at < window(node) / readings_in_a_window;
   if (close && before->at >= clock.compared_from) readings.erase(last);
 }
 
@@ -115,7 +115,8 @@ void ClockWatch::thin_out(Node& clock) const {
 /// last one before a node hung is older than what it confirmed then.
 std::span<const ClockWatch::Reading> ClockWatch::comparable(NodeIndex node, Instant seen) const {
   const auto& readings = nodes_[node].readings;
-  return {std::ranges::lower_bound(readings, seen - 2 * window_, {}, &Reading::at), readings.end()};
+  return {std::ranges::lower_bound(readings, seen - 2 * window(node), {}, &Reading::at),
+          readings.end()};
 }
 
 /// By how much the node's clock was ahead at some moment, from the last reading before it to the
@@ -184,7 +185,7 @@ void ClockWatch::judge() {
     clock.trusted_from = Instant::min();
     for (Move& move : clock.moves) {
       judge(move, node);
-      if (!move.ours) clock.trusted_from = move.at + window_;
+      if (!move.ours) clock.trusted_from = move.at + window(node);
     }
   }
 }
@@ -192,6 +193,8 @@ void ClockWatch::judge() {
 std::vector<NodeIndex> ClockWatch::take_to_note() {
   std::vector<NodeIndex> nodes;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
+    // By the word of a client that is given too long a lease no other is to wait for so long.
+    if (sets_.other_max_lease(node, {})) continue;
     for (Move& move : nodes_[node].moves) {
       if (!move.certain || std::exchange(move.noted, true)) continue;
       if (nodes.empty() || nodes.back() != node) nodes.push_back(node);

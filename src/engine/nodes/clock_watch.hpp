@@ -52,13 +52,13 @@ class ClockWatch {
   /// Another client left a note that says for how long the node's clock is not to be trusted; zero:
   /// there is none. A note that lasts longer than any client's was moved with the clock.
   void on_note(Instant now, NodeIndex node, Duration lasts) {
-    if (rules::clock_notes_count()) nodes_[node].noted_until = now + std::min(lasts, window_);
+    if (rules::clock_notes_count()) nodes_[node].noted_until = now + std::min(lasts, window(node));
   }
 
   /// The node is another server by now.
   void forget(NodeIndex node) { nodes_[node] = {}; }
 
-  /// False for max_lease after the node's clock was seen to move, unless it was our own.
+  /// False for the longest lease after the node's clock was seen to move, unless it was our own.
   [[nodiscard]] bool keeps_time(Instant now, NodeIndex node) const {
     return now >= trusted_from(node);
   }
@@ -69,6 +69,7 @@ class ClockWatch {
   [[nodiscard]] std::optional<Unavailable> objection(Instant now, NodeIndex node) const;
 
  private:
+  [[nodiscard]] Duration window(NodeIndex node) const { return sets_.longest_lease(node); }
   /// Of microseconds by which a node's clock is ahead of ours, or went ahead.
   struct Interval {
     std::int64_t least_us = 0;
@@ -79,7 +80,7 @@ class ClockWatch {
     Instant at{};
     Interval ahead;
   };
-  /// A movement of the last max_lease.
+  /// A movement within the longest lease.
   struct Move {
     Instant from{};
     Instant at{};
@@ -89,7 +90,7 @@ class ClockWatch {
     bool noted = false;
   };
   struct Node {
-    std::vector<Reading> readings;  // of the last three max_lease, a few
+    std::vector<Reading> readings;  // of three longest leases, a few
     std::vector<Move> moves;
     Instant compared_from = Instant::min();  // older ones only tell how it moved with the others
     Instant trusted_from = Instant::min();
@@ -111,10 +112,9 @@ class ClockWatch {
   [[nodiscard]] std::vector<NodeIndex> take_to_note();
   void shorten_with_ours(std::vector<Earlier>& earlier);
   void shorten_with(const Move& move, NodeIndex of, std::vector<Earlier>& earlier);
-  void thin_out(Node& clock) const;
+  void thin_out(NodeIndex node);
 
   const SetMembership& sets_;
-  Duration window_;
   double drift_factor_;
   std::vector<Node> nodes_;
   Instant ask_all_from_ = Instant::min();

@@ -3,6 +3,7 @@
 // for people, which say what to do, are made in wire/objection_text.cpp.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -58,7 +59,21 @@ struct TooFewListed {
   std::uint32_t members = 0;
 };
 
-using Objection = std::variant<std::monostate, InQuarantine, ClockAstray, MarkerUnwanted,
-                               SetUndecided, OtherSet, NoMember, TooFewListed>;
+/// Its marker is from before the longest lease of the set was raised.
+struct IsBehind {
+  std::chrono::milliseconds there{};
+  std::chrono::milliseconds of_quorum{};
+};
+
+/// The client may take longer leases than the node's marker allows to any client.
+struct OtherMaxLease {
+  std::chrono::milliseconds there{};
+  std::chrono::milliseconds announced{};  ///< zero: none
+  std::chrono::milliseconds here{};
+};
+
+using Objection =
+    std::variant<std::monostate, InQuarantine, ClockAstray, MarkerUnwanted, SetUndecided, OtherSet,
+                 NoMember, TooFewListed, OtherMaxLease, IsBehind>;
 
 }  // namespace redlock::engine

@@ -19,15 +19,11 @@ Duration between_markers(const Config& config) {
   return std::min<Duration>(std::chrono::seconds(10), Duration(config.max_lease) / 6);
 }
 
-Duration quarantine_of(const Config& config) {
-  if (!config.quarantine) return Duration::zero();
-  return rules::over_everywhere(config.max_lease, config.drift_factor);
-}
-
 }  // namespace
 
 Quarantines::Quarantines(const Config& config)
-    : quarantine_(quarantine_of(config)),
+    : is_on_(config.quarantine),
+      drift_factor_(config.drift_factor),
       between_markers_(between_markers(config)),
       sets_(config),
       nodes_(sets_.slots()) {}
@@ -35,7 +31,7 @@ Quarantines::Quarantines(const Config& config)
 void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& facts) {
   sets_.on_marker(Instant::min(), node, facts.marker);  // whenever it was asked
   follow_members(now);
-  if (quarantine_ == Duration::zero()) {
+  if (!is_on_) {
     next_look_ = std::min(next_look_, now);
     return;
   }
@@ -65,7 +61,7 @@ void Quarantines::on_sign_of_life(Instant now, NodeIndex node) {
 }
 
 void Quarantines::on_marker(Instant now, NodeIndex node, Membership marker) {
-  if (quarantine_ == Duration::zero()) return sets_.on_refused(node);
+  if (!is_on_) return sets_.on_refused(node);
   on_members(now, node, std::move(marker), Instant::min());
   trust(nodes_[node]);
 }
@@ -88,14 +84,16 @@ void Quarantines::follow_members(Instant now) {
     if (!state.suspect_since) continue;
     const bool are_read = state.reads_members && sets_.is_read_anew(*state.suspect_since);
     if (!are_new && !are_read) continue;
-    wait_from(now, state);
+    wait_from(now, node);
     require_reading(node, are_new);
   }
 }
 
-void Quarantines::wait_from(Instant now, Node& state) const {
-  state.suspect_since = rules::quarantined_from(now, state.up_since, state.durable, quarantine_);
-  state.votes_from = *state.suspect_since + quarantine_;
+void Quarantines::wait_from(Instant now, NodeIndex node) {
+  Node& state = nodes_[node];
+  state.suspect_since =
+      rules::quarantined_from(now, state.up_since, state.durable, quarantine_of(node));
+  state.waits_from = state.suspect_since;
 }
 
 void Quarantines::require_reading(NodeIndex node, bool required) {
@@ -123,7 +121,7 @@ void Quarantines::on_no_marker(Instant now, NodeIndex node, Instant asked) {
 void Quarantines::on_acquire_reply(Instant now, NodeIndex node, const Reply& reply) {
   const auto* const why = std::get_if<Unavailable>(&reply);
   if (why == nullptr) return;
-  if (why->cause == Cause::marker_missing && quarantine_ != Duration::zero()) {
+  if (why->cause == Cause::marker_missing && is_on_) {
     on_no_marker(now, node, Instant::min());
   }
   const bool by_node = why->delivery == Delivery::refused;
@@ -133,26 +131,27 @@ void Quarantines::on_acquire_reply(Instant now, NodeIndex node, const Reply& rep
 void Quarantines::suspect(Instant now, NodeIndex node) {
   Node& state = nodes_[node];
   if (state.suspect_since) return;
-  wait_from(now, state);
+  wait_from(now, node);
   require_reading(node, true);
   next_look_ = std::min(next_look_, now);
 }
 
-void Quarantines::trust(Node& state) const {
+void Quarantines::trust(Node& state) {
   state.suspect_since.reset();
+  state.waits_from.reset();
   const bool keeps_its_data = state.durable;
-  state.votes_from = keeps_its_data ? Instant::min() : state.up_since + quarantine_;
+  if (!keeps_its_data) state.waits_from = state.up_since;
 }
 
 bool Quarantines::votes(Instant now, NodeIndex node) const {
   const Node& state = nodes_[node];
-  return rules::may_vote(now, state.votes_from, state.suspect_since.has_value());
+  return rules::may_vote(now, votes_from(node), state.suspect_since.has_value());
 }
 
 std::optional<Unavailable> Quarantines::objection(Instant now, NodeIndex node) const {
   if (votes(now, node)) return std::nullopt;
   const Node& state = nodes_[node];
-  const Duration left = state.reads_members ? quarantine_ : state.votes_from - now;
+  const Duration left = state.reads_members ? quarantine_of(node) : votes_from(node) - now;
   InQuarantine why{InQuarantine::Reason::restart, std::max(left, Duration())};
   if (state.suspect_since) {
     if (auto stays = sets_.no_member(node)) return stays;
@@ -164,15 +163,16 @@ std::optional<Unavailable> Quarantines::objection(Instant now, NodeIndex node) c
 void Quarantines::on_deadline(Instant now, Outbox& out) {
   if (now < next_look_) return;
   next_look_ = never;
-  if (quarantine_ == Duration::zero()) return look_for_markers(now, out);
+  if (!is_on_) return look_for_markers(now, out);
   follow_members(now);
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
     const Node& state = nodes_[node];
     if (!state.suspect_since) continue;
     if (state.reads_members) read_members(*state.suspect_since, out);
-    const bool is_over = now >= state.votes_from && !state.reads_members;
+    const bool is_over = now >= votes_from(node) && !state.reads_members;
     auto marker = is_over ? sets_.membership_of(node) : std::nullopt;
-    out.put(TendMarker{node, marker.has_value(), marker.value_or(Membership()), state.pending});
+    out.put(TendMarker{node, marker.has_value(), marker.value_or(Membership()), state.pending,
+                       sets_.longest_lease(node)});
     next_look_ = now + between_looks;
   }
 }

@@ -14,6 +14,7 @@
 #include "engine/nodes/node_facts.hpp"
 #include "engine/nodes/set_membership.hpp"
 #include "engine/outbox.hpp"
+#include "engine/rules.hpp"
 #include "engine/types.hpp"
 
 namespace redlock::engine {
@@ -55,7 +56,7 @@ class Quarantines {
 
  private:
   struct Node {
-    Instant votes_from = Instant::min();
+    std::optional<Instant> waits_from;  // for the quarantine; none: it does not wait
     Instant up_since = Instant::min();
     Instant seen_at = Instant::min();
     std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen at
@@ -69,14 +70,24 @@ class Quarantines {
 
   void follow_members(Instant now);
   void suspect(Instant now, NodeIndex node);
-  void trust(Node& state) const;
+  static void trust(Node& state);
 
-  void wait_from(Instant now, Node& state) const;
+  void wait_from(Instant now, NodeIndex node);
+  /// For how long the node waits that may have forgotten a grant: longer, if longer leases are
+  /// announced meanwhile.
+  [[nodiscard]] Duration quarantine_of(NodeIndex node) const {
+    return rules::over_everywhere(sets_.longest_lease(node), drift_factor_);
+  }
+  [[nodiscard]] Instant votes_from(NodeIndex node) const {
+    const auto& from = nodes_[node].waits_from;
+    return from ? *from + quarantine_of(node) : Instant::min();
+  }
   void require_reading(NodeIndex node, bool required);
   void read_members(Instant since, Outbox& out) const;
   void look_for_markers(Instant now, Outbox& out);
 
-  Duration quarantine_;       // zero: off
+  bool is_on_;
+  double drift_factor_;
   Duration between_markers_;  // without quarantine, which has no other reason to look
   SetMembership sets_;
   std::vector<Node> nodes_;

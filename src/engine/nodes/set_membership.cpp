@@ -2,6 +2,7 @@
 #include "engine/nodes/set_membership.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "engine/rules.hpp"
@@ -10,6 +11,9 @@ namespace redlock::engine {
 SetMembership::SetMembership(const Config& config)
     : nodes_(NodeSet::first(config.nodes)),
       majorities_({nodes_, quorum_of(config.nodes)}),
+      own_max_lease_(config.max_lease),
+      longest_lease_(config.max_lease > config.max_lease.zero() ? config.max_lease
+                                                                : usual_max_lease),
       addresses_(config.addresses),
       wants_markers_(config.quarantine),
       markers_(std::max(config.nodes, config.slots)),
@@ -79,7 +83,9 @@ bool SetMembership::removes(NodeIndex other, NodeIndex node) const {
   if (!shown || (!before && !known_)) return false;
   const SetConfiguration& its = before ? before->configuration : *known_;
   const std::string& id = before ? before->id : member_ids_[node];
-  return shown->configuration.follows(its) && !id.empty() && !shown->configuration.has(id);
+  if (!shown->configuration.follows(its)) return false;
+  const bool is_none = !id.empty() && !shown->configuration.has(id);
+  return is_none || rules::is_behind(its.longest_lease(), shown->configuration.longest_lease());
 }
 
 SetMembership::Conflict SetMembership::conflict_in(NodeSet nodes) const {
@@ -119,6 +125,7 @@ void SetMembership::judge() {
   }
   note_members();
   count_majorities();
+  note_longest_lease();
   const SetConfiguration* first = nullptr;
   changing_ = false;
   for (NodeIndex node = 0; node < slots(); ++node) {
@@ -182,6 +189,42 @@ void SetMembership::count_majorities() {
   }
   has_too_few_ = !majorities_.best(
       nodes_, [](const Majority& each, NodeSet all) { return each.count(all) >= each.quorum; });
+}
+
+/// One node may lie: a longer lease is believed when a quorum show it, or have shown it. They need
+/// not show one configuration.
+void SetMembership::note_longest_lease() {
+  std::vector<std::chrono::milliseconds> shown;
+  for (NodeIndex node = 0; node < slots(); ++node) {
+    const auto& its = last_shown(node);
+    if (its && (!set_ || its->configuration.set == set_)) {
+      shown.push_back(its->configuration.longest_lease());
+    }
+  }
+  std::ranges::sort(shown, std::greater());
+  Duration longest = own_max_lease_ == own_max_lease_.zero() ? usual_max_lease : Duration::zero();
+  if (!shown.empty()) longest = shown[shown.size() >= base_quorum() ? base_quorum() - 1 : 0];
+  if (known_) longest = std::max<Duration>(longest, known_->longest_lease());
+  longest_lease_ = rules::longest_lease(own_max_lease_, longest);
+}
+
+Duration SetMembership::longest_lease(NodeIndex node) const {
+  const auto& its = last_shown(node);
+  if (!its) return longest_lease_;
+  return rules::longest_lease(longest_lease_, its->configuration.longest_lease());
+}
+
+std::optional<Unavailable> SetMembership::other_max_lease(NodeIndex node,
+                                                          std::chrono::milliseconds lease) const {
+  if (!markers_[node]) return std::nullopt;
+  const SetConfiguration& its = markers_[node]->configuration;
+  const auto here = std::max(own_max_lease_, lease);
+  const bool is_read = its.max_lease != its.max_lease.zero();
+  if (!is_read || here <= its.max_lease) return std::nullopt;
+  return Unavailable{Cause::incompatible,
+                     Delivery::not_sent,
+                     {},
+                     OtherMaxLease{its.max_lease, its.announced, here}};
 }
 
 /// Before a client knows the members, a majority of theirs has to show them. A client that knows
@@ -370,10 +413,24 @@ Unavailable SetMembership::refusal(NodeIndex node) const {
   } else if (open()) {  // nodes that are down may name it, so it is worth waiting for them
     why.cause = Cause::quarantined;
     why.objection = SetUndecided{*named_by(node)};
-  } else if (*named_by(node) == set_ && known_) {
-    why.objection = NoMember{true, known_->addresses()};
-  } else {
+  } else if (*named_by(node) != set_) {
     why.objection = OtherSet{*named_by(node), set_};
+  } else {
+    // Another one removes it: for its members, or for its longest lease.
+    const SetConfiguration& its = markers_[node]->configuration;
+    std::chrono::milliseconds longest{};
+    for (NodeIndex other = 0; other < slots(); ++other) {
+      if (!removes(other, node)) continue;
+      longest = std::max(longest, last_shown(other)->configuration.longest_lease());
+    }
+    const bool is_member = !known_ || known_->has(markers_[node]->id);
+    if (is_member && rules::is_behind(its.longest_lease(), longest)) {
+      why.objection = IsBehind{its.longest_lease(), longest};
+    } else if (known_) {
+      why.objection = NoMember{true, known_->addresses()};
+    } else {
+      why.objection = OtherSet{*named_by(node), set_};
+    }
   }
   return why;
 }

@@ -4,6 +4,7 @@
 // members of this client's set do not have its grants.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,12 +62,22 @@ class SetMembership {
   /// shows them; or all nodes were asked, and each shows them or did before it lost its marker, or
   /// those that have theirs show the first members of a set.
   [[nodiscard]] bool is_read_anew(Instant since) const;
+  /// The longest lease that any client may have: this client's, or the set's, if a quorum of its
+  /// members show that or a longer one (before so many are seen: if one node does).
+  [[nodiscard]] Duration longest_lease() const { return longest_lease_; }
+  /// The same for what this node may have forgotten.
+  [[nodiscard]] Duration longest_lease(NodeIndex node) const;
+  /// Why the node is not asked for a lease of this length: it, or the longest that was given to
+  /// this client, is longer than the node's marker allows.
+  [[nodiscard]] std::optional<Unavailable> other_max_lease(NodeIndex node,
+                                                           std::chrono::milliseconds lease) const;
   /// Whether nodes show different members of one set: a change is on its way, or was interrupted.
   [[nodiscard]] bool is_changing() const { return changing_; }
   /// Whether the members are not those of the beginning, or are about to change.
   [[nodiscard]] bool have_changed() const { return changing_ || (known_ && known_->epoch > 1); }
-  /// The nodes that show earlier members of this node's set, and are none of its later ones: their
-  /// confirmations and those of this node must not be counted together.
+  /// The nodes that show an earlier configuration of this node's set, and are none of its later
+  /// members or do not know of its longest lease: their confirmations and those of this node must
+  /// not be counted together.
   [[nodiscard]] NodeSet removed_by(NodeIndex node) const { return removed_by_[node]; }
   /// Of these nodes, those that remove another of them, and those that are removed by one.
   struct Conflict {
@@ -113,6 +124,7 @@ class SetMembership {
  private:
   void judge();
   void count_majorities();
+  void note_longest_lease();
   [[nodiscard]] Majority majority_of(const SetConfiguration& configuration) const;
   [[nodiscard]] std::uint32_t base_quorum() const { return majorities_.known().quorum; }
   [[nodiscard]] std::uint32_t enough_for(const SetConfiguration& configuration) const;
@@ -141,6 +153,8 @@ class SetMembership {
   NodeSet nodes_;
   Majorities majorities_;
   bool has_too_few_ = false;
+  const std::chrono::milliseconds own_max_lease_;
+  Duration longest_lease_;
   std::vector<std::string> addresses_;  // empty where no node is
   bool wants_markers_;
   std::vector<std::optional<Membership>> markers_;

@@ -87,7 +87,7 @@ void ReleaseLedger::send(Instant now, NodeIndex node, Debt& debt, Form form, Out
   }
   const Tag tag{debt.grant, now, {}, 0, Tag::Kind::release};
   if (debt.taken_elsewhere()) {
-    out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out}, form);
+    out.send(node, tag, ForceCommand{debt.name, debt.owner, debt.keep_out, debt.keep_out}, form);
   } else {
     out.send(node, tag,
              ReleaseCommand{.name = debt.name,

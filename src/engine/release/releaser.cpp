@@ -57,7 +57,7 @@ void Releaser::release(Instant now, RequestId request, const HeldLease& lease) {
   if (lease.taken_up()) {
     // Whoever detached it may have an acquire or heal on its way, also to a node that denied it;
     // and what it was granted may last longer than what is asked for here.
-    owed.keep_out = electorate_.config().max_lease;
+    owed.keep_out = electorate_.longest_lease();
     owed.lease = std::max(owed.lease, owed.keep_out);
     nodes = electorate_.nodes();
   }
@@ -68,10 +68,9 @@ void Releaser::release(Instant now, RequestId request, const HeldLease& lease) {
   ledger_.release_if_granted(now, owed, awaited);
 }
 
-void Releaser::release(Instant now, RequestId request, Name name, OwnerId owner,
-                       std::chrono::milliseconds lease) {
-  const auto keep_out = std::max(lease, electorate_.config().max_lease);
-  begin(now, request, {ids_.next(), std::move(name), owner, lease, {}, keep_out},
+void Releaser::release(Instant now, RequestId request, Name name, OwnerId owner) {
+  const auto longest = electorate_.longest_lease();
+  begin(now, request, {ids_.next(), std::move(name), owner, longest, {}, longest},
         electorate_.nodes(), {});
 }
 

@@ -32,9 +32,8 @@ class Releaser {
   void release(Instant now, const Attempt& attempt, const Place& place);
   /// A lease that its holder gives back; request 0 asks for no Finish.
   void release(Instant now, RequestId request, const HeldLease& lease);
-  /// Somebody's grant; it was at most this lease long.
-  void release(Instant now, RequestId request, Name name, OwnerId owner,
-               std::chrono::milliseconds lease);
+  /// Somebody's grant, whose lease was as long as any may be.
+  void release(Instant now, RequestId request, Name name, OwnerId owner);
 
   /// To a release.
   void on_reply(Instant now, NodeIndex node, const Tag& tag, const Reply& reply);

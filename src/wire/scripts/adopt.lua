@@ -59,6 +59,9 @@ if written then
     end
   end
   if field == '' then
+    if now ~= '' then -- if it cannot write, it is not ready
+      redis.call('HSET', marker, 'layout', there('layout'))
+    end
     return 'ready'
   end
   redis.call('HSET', marker, 'id', id, 'layout', layout, 'nodes', nodes, 'max_lease_ms', max_lease,

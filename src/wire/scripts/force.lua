@@ -3,13 +3,22 @@
 -- late or healing, is granted here any more. Another owner's lock is left alone. The next waiter
 -- may have the lock, see line.lua.
 --   KEYS  1 lock   2 fence   3 forced: a key of this owner, which acquire and hold turn away while
---         it is there   4 line   5 waiters
---   ARGV  1 owner  2 for how long it is turned away, in ms
+--         it is there   4 line   5 waiters   6 marker
+--   ARGV  1 owner  2 for how long it is turned away, in ms   3 the longest lease for which that is
+--         enough, in ms. Where the marker names a longer one, which the caller has not read, the
+--         time is longer by as much.
 -- Replies {1} it had the lock, {0} it had not; it is turned away from now on in both cases.
-local lock, fence, forced, line, waiters = unpack(KEYS)
-local owner, ms = ARGV[1], ARGV[2]
+local lock, fence, forced, line, waiters, marker = unpack(KEYS)
+local owner, ms, enough_for = unpack(ARGV)
 local limit = 9007199254740992 -- 2^53: Lua numbers are doubles, exact below it
 
+local leases = redis.pcall('HGET', marker, 'max_lease_ms')
+for lease in string.gmatch(type(leases) == 'string' and leases or '', '%d+') do
+  if tonumber(lease) > tonumber(enough_for) and #lease < 12 then -- no longer than years
+    ms = string.format('%.0f', math.ceil(ms * lease / enough_for))
+    enough_for = lease
+  end
+end
 if redis.call('PTTL', forced) < tonumber(ms) then
   -- At maxmemory Redis before 7 lets only those commands grow memory that follow a write (see
   -- hold.lua).
