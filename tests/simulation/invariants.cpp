@@ -273,10 +273,10 @@ void Invariants::answered(Instant world, ClientId client, std::uint32_t node,
   const bool trusted = local(world, client) >= clients_[client].clocks[node].blamed_until;
   if (why != nullptr && why->cause == Cause::marker_missing) marker_shown(world, client, node);
   // As far as the client can know.
-  const Instant seen = clients_[client].marker_seen[node];
-  const bool quarantined = std::ranges::any_of(nodes_[node].forgot, [&](Instant forgot) {
-    return forgot <= seen && world < forgot + max_lease_;
-  });
+  const Instant learned = clients_[client].learned[node];
+  const bool quarantined =
+      learned != Instant::min() &&
+      world < learned + documented::quarantine(max_lease_, key_terms_.drift_factor);
   const auto confirmed = [&] {
     grant->confirmed_in_turn = std::max(grant->confirmed_in_turn, grant->belief.valid_until());
   };

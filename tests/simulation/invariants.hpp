@@ -3,6 +3,7 @@
 // broken promise is thrown as a Violation. Nothing here looks into the engine.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -151,7 +152,10 @@ class Invariants {
   };
   /// A client is about to be told whether the node has its marker.
   void marker_shown(Instant world, ClientId client, std::uint32_t node) {
-    clients_[client].marker_seen[node] = world;
+    Client& its = clients_[client];
+    const Instant before = std::exchange(its.marker_seen[node], world);
+    const auto is_news = [&](Instant forgot) { return before < forgot && forgot <= world; };
+    if (std::ranges::any_of(nodes_[node].forgot, is_news)) its.learned[node] = world;
   }
   /// A note on the node says for how long its clock is not to be trusted.
   void clock_note_shown(Instant now, ClientId client, std::uint32_t node, Duration lasts) {
@@ -283,6 +287,7 @@ class Invariants {
     const DriftingClock* clock = nullptr;
     std::vector<Clock> clocks;
     std::vector<Instant> marker_seen;  // of each node, when it was last seen to be there or gone
+    std::vector<Instant> learned;      // of each node, when it was last seen that it forgot
     bool alive = true;
     Instant resumed{};
     std::uint64_t next_heard = 0;  // the place of the first answer of this turn

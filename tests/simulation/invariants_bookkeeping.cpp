@@ -13,6 +13,7 @@ ClientId Invariants::client_starts(const DriftingClock& clock) {
   clients_.back().clock = &clock;
   clients_.back().clocks.resize(nodes_.size());
   clients_.back().marker_seen.resize(nodes_.size(), Instant::min());
+  clients_.back().learned.resize(nodes_.size(), Instant::min());
   return static_cast<ClientId>(clients_.size() - 1);
 }
 
