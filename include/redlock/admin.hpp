@@ -494,10 +494,9 @@ class REDLOCK_EXPORT Admin {
 /// The options for a client of a set of which `seeds.nodes` are some members, any of them: all
 /// members are read from the nodes, and a `lease` that is longer than the set's longest is as long
 /// as that. A member's address is as the operator adopted it; the user and password are those of
-/// the first seed. The members are believed when a
-/// majority of themselves confirm them, so fewer answers are an error (no_quorum). Blocks as
-/// Admin::marked_set() does, up to three times. A program that knows all members needs no such
-/// call, and can start while nodes are down.
+/// the first seed. The members are believed when a majority of themselves confirm them, so fewer
+/// answers are an error (no_quorum). Blocks as Admin::marked_set() does, up to three times. A
+/// program that knows all members needs no such call, and can start while nodes are down.
 [[nodiscard]] REDLOCK_EXPORT Result<ClientOptions> find_set(ClientOptions seeds);
 
 /// Examinations one after the other, over connections that stay open between them, for a program

@@ -510,9 +510,8 @@ void check_markers(std::vector<Problem>& problems, const std::vector<NodeHealth>
                         "was interrupted; finish it with the same `redlock set` command"});
   }
   if (const auto announced = expected.members.announced; announced > announced.zero()) {
-    const std::string text = std::to_string(announced.count()) + " ms";
     problems.push_back(
-        {Severity::warning, "leases of up to " + text +
+        {Severity::warning, "leases of up to " + in_ms(announced) +
                                 " are announced and not in force: raising the longest lease was "
                                 "interrupted; finish it with `redlock set max-lease`"});
   }

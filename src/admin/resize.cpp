@@ -22,10 +22,8 @@ namespace {
 
 constexpr auto* two_changes =
     "more than one change was begun, and none can be finished like this; if one is of "
-    "max_lease_ms, "
-    "give its redlock set max-lease again; else the way out is in docs/operations.md, \"More "
-    "nodes, "
-    "or fewer\"";
+    "max_lease_ms, give its redlock set max-lease again; else the way out is in "
+    "docs/operations.md, \"More nodes, or fewer\"";
 constexpr auto* other_nodes =
     "the members changed while they were asked; give the same command again";
 constexpr auto* none_told =

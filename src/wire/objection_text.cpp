@@ -96,8 +96,7 @@ struct ObjectionWriter {
                 : " (" + std::to_string(why.announced.count()) + " is announced)") +
            ", this client " + here +
            "; give this client no longer lease or max_lease (REDLOCK_MAX_LEASE) than the set has, "
-           "or "
-           "raise that first (redlock set max-lease)";
+           "or raise that first (redlock set max-lease)";
   }
 
   std::string operator()(const engine::IsBehind& why) const {

@@ -98,8 +98,8 @@ Raises the longest lease that a client of the set may have, while locks are held
   1. redlock set max-lease DURATION. Every member has to answer. They are told that longer leases
      may come, and when all know it, that they may be taken. Programs that run go on as they are,
      and lose no lease by it.
-  2. Give programs that need longer leases their longer --max-lease (REDLOCK_MAX_LEASE) or lease.
-     Those with shorter ones stay as they are.
+  2. Programs may ask for longer leases then, also those that run, unless a shorter --max-lease
+     (REDLOCK_MAX_LEASE) was given to them.
 Whatever waits until old leases are over (a member that lost its data, redlock set replace) waits
 for the longest one, so make it no longer than needed: it is never made shorter. Interrupted, the
 command is finished by the same one, or one with a still longer DURATION. Finish it soon: until then

@@ -193,7 +193,7 @@ void ClockWatch::judge() {
 std::vector<NodeIndex> ClockWatch::take_to_note() {
   std::vector<NodeIndex> nodes;
   for (NodeIndex node = 0; node < nodes_.size(); ++node) {
-    // By the word of a client that is given too long a lease no other is to wait for so long.
+    // A client that was given longer leases than the set has would make others wait for so long.
     if (sets_.other_max_lease(node, {})) continue;
     for (Move& move : nodes_[node].moves) {
       if (!move.certain || std::exchange(move.noted, true)) continue;

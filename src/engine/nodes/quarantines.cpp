@@ -52,7 +52,7 @@ void Quarantines::on_node_facts(Instant now, NodeIndex node, const NodeFacts& fa
   if (!facts.marker || rules::promoted_waits(facts.promoted)) {
     suspect(now, node);
   } else {
-    trust(state);
+    state.suspect_since.reset();
   }
 }
 
@@ -63,7 +63,7 @@ void Quarantines::on_sign_of_life(Instant now, NodeIndex node) {
 void Quarantines::on_marker(Instant now, NodeIndex node, Membership marker) {
   if (!is_on_) return sets_.on_refused(node);
   on_members(now, node, std::move(marker), Instant::min());
-  trust(nodes_[node]);
+  nodes_[node].suspect_since.reset();
 }
 
 void Quarantines::on_members(Instant now, NodeIndex node, Membership marker, Instant asked) {
@@ -93,7 +93,6 @@ void Quarantines::wait_from(Instant now, NodeIndex node) {
   Node& state = nodes_[node];
   state.suspect_since =
       rules::quarantined_from(now, state.up_since, state.durable, quarantine_of(node));
-  state.waits_from = state.suspect_since;
 }
 
 void Quarantines::require_reading(NodeIndex node, bool required) {
@@ -134,13 +133,6 @@ void Quarantines::suspect(Instant now, NodeIndex node) {
   wait_from(now, node);
   require_reading(node, true);
   next_look_ = std::min(next_look_, now);
-}
-
-void Quarantines::trust(Node& state) {
-  state.suspect_since.reset();
-  state.waits_from.reset();
-  const bool keeps_its_data = state.durable;
-  if (!keeps_its_data) state.waits_from = state.up_since;
 }
 
 bool Quarantines::votes(Instant now, NodeIndex node) const {

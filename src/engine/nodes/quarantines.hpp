@@ -56,7 +56,6 @@ class Quarantines {
 
  private:
   struct Node {
-    std::optional<Instant> waits_from;  // for the quarantine; none: it does not wait
     Instant up_since = Instant::min();
     Instant seen_at = Instant::min();
     std::optional<Instant> suspect_since;  // without a marker that vouches for it, first seen at
@@ -70,8 +69,6 @@ class Quarantines {
 
   void follow_members(Instant now);
   void suspect(Instant now, NodeIndex node);
-  static void trust(Node& state);
-
   void wait_from(Instant now, NodeIndex node);
   /// For how long the node waits that may have forgotten a grant: longer, if longer leases are
   /// announced meanwhile.
@@ -79,8 +76,9 @@ class Quarantines {
     return rules::over_everywhere(sets_.longest_lease(node), drift_factor_);
   }
   [[nodiscard]] Instant votes_from(NodeIndex node) const {
-    const auto& from = nodes_[node].waits_from;
-    return from ? *from + quarantine_of(node) : Instant::min();
+    const Node& state = nodes_[node];
+    const Instant kept_since = state.durable ? Instant::min() : state.up_since;
+    return state.suspect_since.value_or(kept_since) + quarantine_of(node);
   }
   void require_reading(NodeIndex node, bool required);
   void read_members(Instant since, Outbox& out) const;

@@ -23,11 +23,11 @@ struct Rules {
   bool empty_ones_wait_for_the_longest = true;  // that a quorum show: Quarantines
   bool members_are_read_anew = true;            // before that: SetMembership::is_read_anew
   bool promoted_ones_wait = true;               // until somebody vouches for them: Quarantines
+  bool promoted_behind_are_not_told = true;     // but by adopt(): Adopting::as_member()
   bool replacing_keeps_the_longest = true;      // Adopting::keep_longest_leases()
-  // What no rule brings about, see may_lose(), wait_of(), look().
+  // What no rule brings about, see may_lose() and look().
   bool one_at_a_time_is_behind = true;
   bool one_at_a_time_is_empty = true;
-  bool who_vouches_has_seen_all = true;
   bool operators_take_turns = true;
 };
 struct Bounds {
@@ -53,6 +53,7 @@ struct Node {
   unsigned granted = 0;       // to the client with long leases
   unsigned since = for_ever;  // it is up; if it is empty or promoted: somebody waits
   unsigned forgot = 0;        // and was told of nothing longer since
+  unsigned replica = 0;       // it was one, before that
   unsigned promoted = 0;      // and nobody has vouched for it
   unsigned known = none;      // empty: to the client that waits, or reads the others before that
   unsigned read = 0;          // by that client
@@ -156,10 +157,10 @@ class Model {
 
   /// A node is told only if it is as the operator saw it. Where one alone says that it is in force,
   /// a quorum have forgotten, and it is announced anew. All have to answer; of those that moved the
-  /// operator has seen that. A promoted one may be told, too: it waits for what it shows then.
+  /// operator has seen that.
   void tell(const World& world, unsigned at) {
     const Node& node = world.node[at];
-    if (node.marker == none || is_refused(world, node)) return;
+    if (node.marker == none || is_refused(world, node) || may_lack(world, node)) return;
     const auto told = [&](unsigned what) {
       World to = world;
       for (Node& any : to.node) any.as_seen = take_turns() ? 0 : any.as_seen;
@@ -179,6 +180,13 @@ class Model {
     if (!rules_.nothing_is_taken_back && node.marker == announced && !somewhere) told(former);
   }
 
+  /// Whoever vouched for a promoted one may have waited for the former length. It is told when no
+  /// long lease lives: adopt() is an operator's word for that.
+  [[nodiscard]] bool may_lack(const World& world, const Node& node) const {
+    if (!rules_.promoted_behind_are_not_told || world.lease_left == 0) return false;
+    return node.replica == 1 && node.marker == former && count(world, announced) > 0;
+  }
+
   /// With the data of before, or without any; or a replica that has no more takes its place.
   void come_back(const World& world, unsigned at) {
     const Node& node = world.node[at];
@@ -193,10 +201,11 @@ class Model {
       its.granted = 0;
       its.forgot = 1;
       its.since = node.promoted == 1 ? for_ever : 0;
+      its.replica = node.promoted;
       if (marker != node.marker) its.as_seen = 0;
       if (marker < node.moved) its.moved = none;
       visit_either(to, at);
-      its.promoted = 1;
+      its.promoted = its.replica = 1;
       its.since = for_ever;
       if (bounds_.promotions) visit_either(to, at);
     }
@@ -283,7 +292,7 @@ class Model {
   /// sees other members.
   void move(World world, unsigned at) {
     Node& node = world.node[at];
-    if (node.as_seen == 0 || node.is_new == 1) return;
+    if (node.as_seen == 0 || node.is_new == 1 || may_lack(world, node)) return;
     node.marker = node.moved = world.plan;
     node.as_seen = 0;
     if (world.plan > former) node.forgot = 0;
@@ -340,7 +349,7 @@ class Model {
       to.node[at].since = 0;
       visit(to);
     }
-    if (node.since == for_ever || node.since <= wait_of(world, node)) return;
+    if (node.since == for_ever || node.since <= wait_of(node)) return;
     if (node.marker == none) {
       node.marker = node.known;
       node.moved = node.is_new == 1 ? node.marker : none;
@@ -352,14 +361,10 @@ class Model {
   }
   /// Whoever vouches for a promoted one waits for what this shows, or a quorum of those that he has
   /// seen: of a promoted one that is behind, and one other, that is the former length.
-  [[nodiscard]] unsigned wait_of(const World& world, const Node& node) const {
-    if (node.marker == none) {
-      const bool is_long = rules_.empty_ones_wait_for_the_longest && node.known > former;
-      return is_long ? long_lease : former_lease;
-    }
-    if (!rules_.who_vouches_has_seen_all) return own_wait(node);
-    if (empty_in(world) > 0) return for_ever;
-    return count(world, announced) >= quorum ? long_lease : own_wait(node);
+  [[nodiscard]] unsigned wait_of(const Node& node) const {
+    if (node.marker != none) return own_wait(node);
+    const bool is_long = rules_.empty_ones_wait_for_the_longest && node.known > former;
+    return is_long ? long_lease : former_lease;
   }
   [[nodiscard]] unsigned own_wait(const Node& node) const {
     return rules_.waits_for_the_longest && node.marker > former ? long_lease : former_lease;
@@ -405,16 +410,16 @@ class Model {
     return seen_[at];
   }
 
-  static constexpr unsigned node_bits = 15;
+  static constexpr unsigned node_bits = 16;
 
   /// Nodes may change names: of such states one is visited.
   [[nodiscard]] static std::uint64_t pack(const World& world) {
     std::array<std::uint64_t, nodes> each{};
     for (unsigned at = 0; at < nodes; ++at) {
       const Node& its = world.node[at];
-      each[at] = its.marker << 13U | its.since << 10U | its.known << 8U | its.moved << 6U |
-                 its.granted << 5U | its.forgot << 4U | its.promoted << 3U | its.read << 2U |
-                 its.is_new << 1U | its.as_seen;
+      each[at] = its.replica << 15U | its.marker << 13U | its.since << 10U | its.known << 8U |
+                 its.moved << 6U | its.granted << 5U | its.forgot << 4U | its.promoted << 3U |
+                 its.read << 2U | its.is_new << 1U | its.as_seen;
     }
     if (each[0] > each[1]) std::swap(each[0], each[1]);
     if (each[1] > each[2]) std::swap(each[1], each[2]);
@@ -434,7 +439,7 @@ class Model {
       Node& its = world.node[at];
       its.as_seen = take(1), its.is_new = take(1), its.read = take(1), its.promoted = take(1);
       its.forgot = take(1), its.granted = take(1), its.moved = take(2), its.known = take(2);
-      its.since = take(3), its.marker = take(2);
+      its.since = take(3), its.marker = take(2), its.replica = take(1);
     }
     world.plan = take(2), world.goes_on = take(1), world.lease_left = take(2);
     return world;
@@ -470,6 +475,7 @@ TEST_CASE("raising the longest lease needs each of these rules") {
   CHECK(overlaps({.empty_ones_wait_for_the_longest = false}, empties));
   CHECK(overlaps({.members_are_read_anew = false}, empties));
   CHECK(overlaps({.promoted_ones_wait = false}, promotions));
+  CHECK(overlaps({.promoted_behind_are_not_told = false}, promotions));
   CHECK(overlaps({.replacing_keeps_the_longest = false}, replacement));
   CHECK(overlaps({.replacing_keeps_the_longest = false}, alive));
 }
@@ -477,7 +483,6 @@ TEST_CASE("raising the longest lease needs each of these rules") {
 TEST_CASE("what the rules for raising the longest lease do not cover") {
   CHECK(overlaps({.one_at_a_time_is_behind = false}));
   CHECK(overlaps({.one_at_a_time_is_empty = false}, empties));
-  CHECK(overlaps({.who_vouches_has_seen_all = false}, promotions));
   CHECK(overlaps({.operators_take_turns = false}, alive));
 }
 
