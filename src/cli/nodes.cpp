@@ -203,9 +203,10 @@ Client NodeOptions::connect_to_look() const {
   return patient_client(client_options());
 }
 
-Client NodeOptions::connect_to_change() const {
+Client NodeOptions::connect_to_change(const std::string& label) const {
   auto options = listed_options();
   options.max_lease = {};
+  options.label = label;
   return patient_client(found_options(options).value_or(options));
 }
 

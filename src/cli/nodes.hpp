@@ -32,8 +32,8 @@ class NodeOptions {
   /// that fails.
   [[nodiscard]] Client connect_to_look() const;
   /// The same for a subcommand that changes the set, whatever the longest lease of programs is to
-  /// be.
-  [[nodiscard]] Client connect_to_change() const;
+  /// be. Others are told of it by this label.
+  [[nodiscard]] Client connect_to_change(const std::string& label) const;
   /// If nodes refused the questions of the client: throws Exit, with both values, if the list has
   /// another number of nodes than the markers say, or the longest lease is longer.
   static void check_markers(const Client& client);

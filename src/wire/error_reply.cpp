@@ -23,7 +23,7 @@ namespace {
 struct KnownError {
   std::string_view prefix;
   Cause cause;
-  std::string_view remedy = {};  // the remedy of docs/operations.md, in a clause
+  std::string_view remedy = {};  // the remedy of docs/errors.md, in a clause
 };
 
 constexpr std::string_view use_masters = "; use independent masters: it is a replica";

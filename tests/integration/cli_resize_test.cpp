@@ -10,13 +10,17 @@ constexpr auto a_lease = 3000ms;
 constexpr auto max_lease = 4500ms;
 const std::string max_lease_ms = std::to_string(max_lease.count());
 
-Finished set_command(const std::vector<std::string>& uris, Arguments arguments) {
+Variables set_variables(const std::vector<std::string>& uris) {
   Variables variables = with_quarantine;
   variables["REDLOCK_MAX_LEASE"] = max_lease_ms + "ms";
   variables.merge(nodes_variable(uris));
+  return variables;
+}
+
+Finished set_command(const std::vector<std::string>& uris, Arguments arguments) {
   const auto words = arguments.front() == "set" ? 2 : 1;
   arguments.insert(arguments.begin() + words, {"--node-timeout", "2s"});
-  auto finished = redlock(arguments, variables);
+  auto finished = redlock(arguments, set_variables(uris));
   finished.out = unwrapped(finished.out);
   finished.err = unwrapped(finished.err);
   return finished;
@@ -85,6 +89,38 @@ TEST_CASE_FIXTURE(Growing, "a set grows and shrinks while a lock is held, and pr
   CHECK(lease->valid());
   exits_with(0, set_command(seed, {"doctor"}));
   CHECK(client->lock("b").acquire({.wait = 20s}).has_value());
+}
+
+TEST_CASE_FIXTURE(Growing, "of two operators one waits, and is told who changes the set") {
+  const auto client = Client::create({.nodes = fleet.uris(),
+                                      .lease = a_lease,
+                                      .max_lease = max_lease,
+                                      .label = "another operator"});
+  REQUIRE(client);
+  auto turn = client->lock(set_change_lock).acquire({.renewal = Renewal::always, .wait = 20s});
+  REQUIRE(turn);
+  const auto who = "the set is being changed by another operator, pid " + std::to_string(getpid());
+  const auto refused = exits_with(75, set_command(seed, {"set", "add", spares.uri(0)}));
+  check_contains(refused.err,
+                 {who + " on ", "; waiting for its end", "no marker was changed: " + who,
+                  "give the command again when that one has ended"});
+  CHECK(fleet.run(0, {"HGET", "redlock:node", "epoch"}) == "1");
+  CHECK(turn->release());
+  exits_with(0, set_command(seed, {"set", "add", spares.uri(0)}));
+  CHECK(members().size() == 4);
+}
+
+TEST_CASE_FIXTURE(Growing, "the turn of an operator who is killed ends by itself") {
+  exits_with(0, set_command(seed, {"set", "add", spares.uri(0)}));
+  // So the next change has to wait.
+  run_on_all(fleet, {"HSET", "redlock:node", "resized", "9000000000000"});
+  Running killed({"set", "add", spares.uri(1)}, set_variables(seed));
+  REQUIRE(killed.await_err("the number of members was changed a moment ago"));
+  killed.signal(SIGKILL);
+  killed.wait();
+  run_on_all(fleet, {"HDEL", "redlock:node", "resized"});
+  exits_with(0, set_command(seed, {"set", "add", spares.uri(1)}));
+  CHECK(members().size() == 5);
 }
 
 TEST_CASE_FIXTURE(Growing, "while one member refuses another number, no other is told of it") {

@@ -103,14 +103,14 @@ std::vector<std::string> listed_below(const std::string& path, const std::string
   return result;
 }
 
-TEST_CASE("docs/operations.md says of every error, loss and cause what to do") {
+TEST_CASE("docs/errors.md says of every error, loss and cause what to do") {
   const std::map<std::string, std::string> headers = {
       {"Errc", "error.hpp"}, {"Cause", "error.hpp"}, {"LossReason", "observer.hpp"}};
   for (const auto& entry : headers) {
     const std::string& name = entry.first;
     const auto listed = listed_below("include/redlock/" + entry.second, "enum class " + name + " ",
                                      "  ", std::regex(R"(^  (\w+)( = \d+)?,)"));
-    const auto rows = listed_below("docs/operations.md", "| `" + name + "` ", "|",
+    const auto rows = listed_below("docs/errors.md", "| `" + name + "` ", "|",
                                    std::regex(R"(^\| `(\w+)` \|)"));
     CHECK(listed.size() > 4);
     CHECK_MESSAGE(rows == listed, name, ":\n", join(listed));

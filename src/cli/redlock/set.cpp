@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/core.h>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <redlock/admin.hpp>
 #include <redlock/clock.hpp>
+#include <redlock/redlock.hpp>
 
 #include "cli/duration.hpp"
 #include "cli/exit_code.hpp"
@@ -16,6 +19,7 @@
 #include "cli/nodes.hpp"
 #include "cli/output.hpp"
 #include "cli/redlock/adoption_output.hpp"
+#include "cli/redlock/holder.hpp"
 #include "cli/redlock/subcommands.hpp"
 
 namespace redlock::cli {
@@ -24,7 +28,10 @@ namespace {
 constexpr auto* set_footer = R"help(
 Each member of a set keeps in its data who the members are, and how long a lease may be (redlock
 adopt writes it). One or two nodes, in --nodes or REDLOCK_NODES, are taken for seeds: every
-subcommand reads the whole list and the longest lease from them.)help";
+subcommand reads the whole list and the longest lease from them.
+
+Operators take turns: while one changes the set, the others wait, and are told who is at it. After
+the ten seconds within which the turn of an operator who was killed ends, they exit with 75.)help";
 
 constexpr auto* show_footer = R"help(
 Prints the name of the set, its epoch (1 when it was adopted, and a larger number after each
@@ -119,23 +126,77 @@ bool waits(const NodeAdoption& node) {
   return node.adoption == Adoption::waits;
 }
 
-/// One member more, or one less.
-template <auto Change>
-class ResizeSet {
+using Adoptions = Result<std::vector<NodeAdoption>>;
+
+/// Waits until no other operator changes the set, and keeps others waiting. A set that grants no
+/// locks now has no such turns: no guarantee rests on them.
+std::optional<Lease> take_turn(const Client& client) {
+  const Admin admin(client);
+  const auto marked = admin.marked_set();
+  if (!marked || !*marked) return std::nullopt;  // the change says why
+  const AcquireOptions options{
+      .lease = std::min<std::chrono::milliseconds>(std::chrono::seconds(10), (*marked)->max_lease),
+      .renewal = Renewal::always,
+      .wait = std::chrono::seconds(1)};
+  const auto until = BootClock::now() + *options.lease * 11 / 10 + std::chrono::seconds(1);
+  for (bool is_told = false;;) {
+    auto lease = client.lock(set_change_lock).acquire(options);
+    if (lease) return std::move(*lease);
+    const auto report = admin.inspect(set_change_lock);
+    const bool is_held = report && report->verdict == Verdict::held;
+    if (!is_held && lease.error().code != Errc::contended) return std::nullopt;
+    const auto who = is_held ? in_words(report->holder) : "another operator";
+    if (BootClock::now() >= until) {
+      throw Exit(exit_contended, "no marker was changed: the set is being changed by " + who +
+                                     "; give the command again when that one has ended");
+    }
+    if (is_held && !std::exchange(is_told, true)) {
+      say("the set is being changed by " + who + "; waiting for its end");
+    }
+  }
+}
+
+/// A change of the set, in the turn of this operator.
+class SetChange {
  public:
-  ResizeSet(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
-    app.add_option("NODE", node_, "The node")->required();
+  SetChange(CLI::App& app, const Invocation& invocation)
+      : nodes_(app, invocation), label_("redlock set " + app.get_name()) {
     add_format_option(app, format_);
   }
+  SetChange(const SetChange&) = delete;
+  virtual ~SetChange() = default;
 
   int run() {
-    auto client = nodes_.connect_to_change();
+    const auto client = nodes_.connect_to_change(label_);
+    const auto turn = take_turn(client);
+    const auto adoptions = make(client);
+    if (!adoptions) throw failure(adoptions.error());
+    return show_adoptions(*adoptions, format_);
+  }
+
+ private:
+  virtual Adoptions make(const Client& client) = 0;
+
+  NodeOptions nodes_;
+  std::string label_;
+  Format format_ = Format::table;
+};
+
+/// One member more, or one less.
+template <auto Change>
+class ResizeSet final : public SetChange {
+ public:
+  ResizeSet(CLI::App& app, const Invocation& invocation) : SetChange(app, invocation) {
+    app.add_option("NODE", node_, "The node")->required();
+  }
+
+ private:
+  Adoptions make(const Client& client) override {
     for (auto told = BootClock::time_point::min();;) {
-      const auto adoptions =
-          change(client, [&](const Admin& admin) { return (admin.*Change)(node_); });
-      if (!adoptions) throw failure(adoptions.error());
+      auto adoptions = change(client, [&](const Admin& admin) { return (admin.*Change)(node_); });
+      if (!adoptions) return adoptions;
       const auto node = std::ranges::find_if(*adoptions, waits);
-      if (node == adoptions->end()) return show_adoptions(*adoptions, format_);
+      if (node == adoptions->end()) return adoptions;
       if (BootClock::now() >= told) {
         say(node->node + ": " + node->detail);
         told = BootClock::now() + between_reports;
@@ -145,40 +206,33 @@ class ResizeSet {
     }
   }
 
- private:
   static constexpr std::chrono::seconds between_reports{10};
-  NodeOptions nodes_;
   std::string node_;
-  Format format_ = Format::table;
 };
 
-class ReplaceMember {
+class ReplaceMember final : public SetChange {
  public:
-  ReplaceMember(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+  ReplaceMember(CLI::App& app, const Invocation& invocation) : SetChange(app, invocation) {
     app.add_option("OLD", old_, "The member that leaves")->required();
     app.add_option("NEW", new_, "The node that takes its place")->required();
     app.add_flag("--over", over_,
                  "Do not wait: OLD is stopped for good, and has been for one longest lease");
-    add_format_option(app, format_);
-  }
-
-  int run() {
-    const auto leases = over_ ? OldLeases::are_over : OldLeases::may_live;
-    auto client = nodes_.connect_to_change();
-    auto adoptions =
-        change(client, [&](const Admin& admin) { return admin.replace(old_, new_, leases); });
-    if (adoptions) {
-      const auto node = std::ranges::find_if(*adoptions, waits);
-      if (node != adoptions->end()) adoptions = wait_for(std::string(node->node), client);
-    }
-    if (!adoptions) throw failure(adoptions.error());
-    return show_adoptions(*adoptions, format_);
   }
 
  private:
+  Adoptions make(const Client& client) override {
+    const auto leases = over_ ? OldLeases::are_over : OldLeases::may_live;
+    auto adoptions =
+        change(client, [&](const Admin& admin) { return admin.replace(old_, new_, leases); });
+    if (!adoptions) return adoptions;
+    const auto node = std::ranges::find_if(*adoptions, waits);
+    return node == adoptions->end() ? std::move(adoptions)
+                                    : wait_for(std::string(node->node), client);
+  }
+
   /// As every client does, this one goes on with the new member, and gives it its marker when it
   /// has waited for so long.
-  Result<std::vector<NodeAdoption>> wait_for(const std::string& node, const Client& client) const {
+  Adoptions wait_for(const std::string& node, const Client& client) const {
     const auto began = BootClock::now();
     const Admin admin(client);
     const auto marked = admin.marked_set();
@@ -220,16 +274,14 @@ class ReplaceMember {
 
   /// It reads the members with each of its probes.
   static constexpr std::chrono::seconds follows_within{20};
-  NodeOptions nodes_;
   bool over_ = false;
   std::string old_;
   std::string new_;
-  Format format_ = Format::table;
 };
 
-class RaiseMaxLease {
+class RaiseMaxLease final : public SetChange {
  public:
-  RaiseMaxLease(CLI::App& app, const Invocation& invocation) : nodes_(app, invocation) {
+  RaiseMaxLease(CLI::App& app, const Invocation& invocation) : SetChange(app, invocation) {
     app.add_option_function<std::string>(
            "DURATION",
            [this](const std::string& text) {
@@ -237,21 +289,14 @@ class RaiseMaxLease {
            },
            "The longest lease from now on (90s, 3m, 1h)")
         ->required();
-    add_format_option(app, format_);
-  }
-
-  int run() {
-    auto client = nodes_.connect_to_change();
-    const auto adoptions =
-        change(client, [&](const Admin& admin) { return admin.set_max_lease(max_lease_); });
-    if (!adoptions) throw failure(adoptions.error());
-    return show_adoptions(*adoptions, format_);
   }
 
  private:
-  NodeOptions nodes_;
+  Adoptions make(const Client& client) override {
+    return change(client, [&](const Admin& admin) { return admin.set_max_lease(max_lease_); });
+  }
+
   std::chrono::milliseconds max_lease_{};
-  Format format_ = Format::table;
 };
 
 class ShowSet {
