@@ -95,9 +95,10 @@ std::string percent_encoded(const std::string& text) {
   return result;
 }
 
-// Deletes what a fleet made in its directory, and the directory if nothing else is in it.
+// Deletes what a fleet made in its directory, and the directory if nothing else is in it. Behind
+// the recorded nodes may be one whose program was killed while it added the node.
 void delete_files(const fs::path& directory, std::size_t nodes) {
-  for (std::size_t i = 0; i < nodes; ++i) fs::remove_all(node_directory(directory, i));
+  for (std::size_t i = 0; i <= nodes; ++i) fs::remove_all(node_directory(directory, i));
   FleetRecord::erase(directory);
   std::error_code not_empty;
   fs::remove(directory, not_empty);
@@ -128,49 +129,56 @@ void make_room(const fs::path& directory) {
 Fleet::Fleet(const FleetOptions& options) : Fleet(unused_temporary_path(), options) {}
 
 Fleet::Fleet(fs::path directory, const FleetOptions& options) : Fleet(std::move(directory)) {
-  password_ = options.password;
-  tls_ = options.tls.has_value();
-  persistence_ = options.persistence;
-  create(options);
+  options_ = options;
+  create();
 }
 
-void Fleet::create(const FleetOptions& options) {
-  const auto program = find_redis_server();
-  const auto deadline = std::chrono::steady_clock::now() + options.start_timeout;
+void Fleet::create() {
   // The reaper before the directory, so that the directory is deleted whenever we are killed.
   reaper_ = std::make_unique<Reaper>(directory_);
   fs::create_directories(directory_);
   fs::permissions(directory_, fs::perms::owner_all);
+  start_nodes(options_.nodes, reaper_->group());
+  if (options_.adopted) adopt_nodes();
+  options_.first_port = 0;  // of nodes that are added, any port
+}
 
+// Starts as many more nodes, empty ones.
+void Fleet::start_nodes(std::size_t count, pid_t group) {
+  const auto program = find_redis_server();
+  const auto deadline = std::chrono::steady_clock::now() + options_.start_timeout;
+  const auto choose_port = [&](std::size_t i) {
+    return ports_.insert_or_assign(i, port_for(options_, i)).first->second.number();
+  };
   std::vector<std::size_t> waiting;
-  for (std::size_t i = 0; i < options.nodes; ++i) {
-    ports_.push_back(port_for(options, i));
-    nodes_.emplace_back(i, node_directory(directory_, i), ports_[i].number(), password_);
-    if (tls_) nodes_[i].reach_by_socket();
+  for (const auto end = size() + count; size() < end;) {
+    const auto i = size();
+    nodes_.emplace_back(i, node_directory(directory_, i), choose_port(i), options_.password);
+    if (options_.tls) nodes_[i].reach_by_socket();
     waiting.push_back(i);
   }
   while (!waiting.empty()) {
     for (const auto i : waiting) {
-      nodes_[i].write_configuration(settings_of(options, nodes_[i]));
-      nodes_[i].launch(program, reaper_->group());
+      nodes_[i].write_configuration(settings_of(options_, nodes_[i]));
+      nodes_[i].launch(program, group);
     }
     // All are started, then all are awaited: five nodes take as long as one.
     std::erase_if(waiting, [&](std::size_t i) { return nodes_[i].await_ready(deadline); });
-    for (const auto i : waiting) {
-      ports_[i] = port_for(options, i);
-      nodes_[i].move_to_port(ports_[i].number());
-    }
+    for (const auto i : waiting) nodes_[i].move_to_port(choose_port(i));
   }
+}
+
+void Fleet::adopt_nodes() const {
   const auto name = directory_.filename().string();
   std::string members;
-  for (std::size_t i = 0; i < options.nodes; ++i) {
+  for (std::size_t i = 0; i < size(); ++i) {
     members += fmt::format("{}{}-{}={}://127.0.0.1:{}", i == 0 ? "" : " ", name, i,
-                           tls_ ? "rediss" : "redis", port(i));
+                           options_.tls ? "rediss" : "redis", port(i));
   }
-  for (std::size_t i = 0; options.adopted && i < options.nodes; ++i) {
+  for (std::size_t i = 0; i < size(); ++i) {
     run(i, {"HSET", "redlock:node", "id", fmt::format("{}-{}", name, i), "layout", "redlock-3",
-            "nodes", std::to_string(options.nodes), "max_lease_ms", "60000", "set", name, "epoch",
-            "1", "members", members});
+            "nodes", std::to_string(size()), "max_lease_ms", "60000", "set", name, "epoch", "1",
+            "members", members});
   }
 }
 
@@ -195,13 +203,11 @@ Fleet Fleet::open(const fs::path& directory) {
                     directory.string(), directory.string()));
   }
   Fleet fleet(fs::absolute(directory).lexically_normal());
-  fleet.password_ = record->password;
-  fleet.persistence_ = record->durable ? Persistence::always : Persistence::none;
-  for (std::size_t i = 0; i < record->nodes.size(); ++i) {
-    const auto& entry = record->nodes[i];
-    fleet.nodes_.emplace_back(i, node_directory(fleet.directory_, i), entry.port, record->password);
-    fleet.nodes_[i].adopt_process(entry.process);
-  }
+  fleet.options_ = {.persistence = record->durable ? Persistence::always : Persistence::none,
+                    .unix_sockets = record->unix_sockets,
+                    .password = record->password,
+                    .settings = record->settings};
+  fleet.take_over(*record);
   return fleet;
 }
 
@@ -226,30 +232,47 @@ Fleet::~Fleet() {
   // The reaper ends last: until here it would have completed this if we had been killed.
 }
 
-void Fleet::end_nodes() {
-  for (const auto& node : nodes_) node.signal(SIGKILL);
-  for (const auto& node : nodes_) node.await_end();
+// Those from `first` on.
+void Fleet::end_nodes(std::size_t first) {
+  for (auto i = first; i < size(); ++i) nodes_[i].signal(SIGKILL);
+  for (auto i = first; i < size(); ++i) nodes_[i].await_end();
 }
 
 void Fleet::make_record() const {
   auto record = FleetRecord::of_this_boot();
-  record.password = password_;
-  record.durable = persistence_ == Persistence::always;
+  record.password = options_.password;
+  record.durable = persistence() == Persistence::always;
+  record.unix_sockets = options_.unix_sockets;
+  record.settings = options_.settings;
   for (const auto& node : nodes_) record.nodes.push_back({node.port(), node.id()});
   record.save(directory_);
 }
 
-// Only this node's entry: the record also has what other programs and threads did to other nodes,
-// which this object may not have.
-void Fleet::record_node(std::size_t node) const {
-  const DirectoryLock lock(directory_);
+// With what other programs and threads did, which this object may not have: to be changed where
+// this one knows better, while the directory is locked. It has as many nodes at least.
+FleetRecord Fleet::present_record(std::size_t nodes) const {
   auto record = FleetRecord::load(directory_);
-  if (!record || node >= record->nodes.size()) {
+  if (!record || record->nodes.size() < nodes) {
     throw FleetError(fmt::format("the fleet in {} was ended meanwhile", directory_.string()));
   }
   record->boot = FleetRecord::of_this_boot().boot;
-  record->nodes[node] = {nodes_[node].port(), nodes_[node].id()};
-  record->save(directory_);
+  return *record;
+}
+
+void Fleet::record_node(std::size_t node) const {
+  const DirectoryLock lock(directory_);
+  auto record = present_record(node + 1);
+  record.nodes[node] = {nodes_[node].port(), nodes_[node].id()};
+  record.save(directory_);
+}
+
+// The nodes that this object does not have yet.
+void Fleet::take_over(const FleetRecord& record) {
+  for (auto i = size(); i < record.nodes.size(); ++i) {
+    const auto& [port, process] = record.nodes[i];
+    nodes_.emplace_back(i, node_directory(directory_, i), port, options_.password);
+    nodes_[i].adopt_process(process);
+  }
 }
 
 std::uint16_t Fleet::port(std::size_t node) const {
@@ -265,8 +288,9 @@ NodeState Fleet::state(std::size_t node) const {
 }
 
 std::string Fleet::uri(std::size_t node) const {
-  const auto secret = password_.empty() ? "" : fmt::format(":{}@", percent_encoded(password_));
-  return fmt::format("{}://{}127.0.0.1:{}", tls_ ? "rediss" : "redis", secret, port(node));
+  const auto& password = options_.password;
+  const auto secret = password.empty() ? "" : fmt::format(":{}@", percent_encoded(password));
+  return fmt::format("{}://{}127.0.0.1:{}", options_.tls ? "rediss" : "redis", secret, port(node));
 }
 
 std::vector<std::string> Fleet::uris() const {
@@ -320,6 +344,39 @@ void Fleet::restart(std::size_t node, Data data) {
     record_node(node);
     guard->let_go();
   }
+}
+
+std::size_t Fleet::add() {
+  if (reaper_) return add_node(reaper_->group(), nullptr);
+  // Locked until the node is recorded: the next program that adds one gets the next place.
+  const DirectoryLock lock(directory_);
+  auto record = present_record(size());
+  take_over(record);
+  Reaper guard(fs::path{});
+  const auto node = add_node(guard.group(), &record);
+  guard.let_go();
+  return node;
+}
+
+// To the record as well, if there is one. If this throws, nothing is left of the node.
+std::size_t Fleet::add_node(pid_t group, FleetRecord* record) {
+  const auto node = size();
+  const auto place = node_directory(directory_, node);
+  fs::remove_all(place);  // a program may have been killed while it added a node
+  try {
+    start_nodes(1, group);
+    if (record != nullptr) {
+      record->nodes.push_back({port(node), nodes_[node].id()});
+      record->save(directory_);
+    }
+  } catch (...) {
+    end_nodes(node);
+    if (size() > node) nodes_.pop_back();
+    ports_.erase(node);
+    fs::remove_all(place);
+    throw;
+  }
+  return node;
 }
 
 std::string Fleet::run(std::size_t node, const std::vector<std::string>& argv,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Real redis-server processes for tests, benches, the demo and `redlock fleet`: started on free
-// loopback ports, killed, paused, resumed and restarted one by one. A Fleet made by its constructor
-// leaves no process and no directory behind, not even when its program is killed with SIGKILL; one
-// made by start_detached() lives on until down().
+// loopback ports, killed, paused, resumed, restarted and added one by one. A Fleet made by its
+// constructor leaves no process and no directory behind, not even when its program is killed with
+// SIGKILL; one made by start_detached() lives on until down().
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,8 @@
 #include "cluster/reaper.hpp"
 
 namespace redlock::cluster {
+
+struct FleetRecord;
 
 enum class Persistence {
   none,    // nothing reaches the disk: fast, and a restarted node has forgotten everything
@@ -98,7 +100,7 @@ class Fleet {
   ~Fleet();
 
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
-  [[nodiscard]] Persistence persistence() const { return persistence_; }
+  [[nodiscard]] Persistence persistence() const { return options_.persistence; }
   [[nodiscard]] std::uint16_t port(std::size_t node) const;
   [[nodiscard]] pid_t pid(std::size_t node) const;
   [[nodiscard]] NodeState state(std::size_t node) const;
@@ -127,6 +129,13 @@ class Fleet {
   /// disk: everything with Persistence::always, nothing with Persistence::none.
   void restart(std::size_t node, Data data = Data::kept);
 
+  /// Starts one more node on a free port, with the options of the others but without a marker, as
+  /// Admin::add and Admin::replace want it, and returns its place, the last one. It returns when
+  /// the node answers; if it throws, the fleet is as before. Other programs may add nodes to a
+  /// detached fleet at the same time, and this object then has theirs, too; of this object no other
+  /// call may run meanwhile.
+  std::size_t add();
+
   /// Runs one command on a node, as the default user, over a connection of its own; see
   /// NodeClient::command for the form of the reply.
   std::string run(std::size_t node, const std::vector<std::string>& argv,
@@ -136,17 +145,21 @@ class Fleet {
   explicit Fleet(std::filesystem::path directory) : directory_(std::move(directory)) {}
   Fleet(std::filesystem::path directory, const FleetOptions& options);
 
-  void create(const FleetOptions& options);
-  void end_nodes();
+  void create();
+  void start_nodes(std::size_t count, pid_t group);
+  void adopt_nodes() const;
+  std::size_t add_node(pid_t group, FleetRecord* record);
+  void end_nodes(std::size_t first = 0);
   void make_record() const;
+  [[nodiscard]] FleetRecord present_record(std::size_t nodes) const;
   void record_node(std::size_t node) const;
+  void take_over(const FleetRecord& record);
 
   std::filesystem::path directory_;
-  std::string password_;
-  bool tls_ = false;
-  Persistence persistence_ = Persistence::none;
+  FleetOptions options_;
   std::vector<Node> nodes_;
-  std::vector<FreePort> ports_;  // kept while this program lives, so that no other fleet takes them
+  // By node, kept while this program lives, so that no other fleet takes them.
+  std::map<std::size_t, FreePort> ports_;
   std::unique_ptr<Reaper> reaper_;  // none: the fleet is detached
 };
 

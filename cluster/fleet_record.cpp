@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The format, line by line: "redlock-fleet 1", "boot ID", "password TEXT" if there is one,
-// "persistence always" if that is so, and "node PORT PID START" for each node in order.
+// "persistence always" and "unix-sockets yes" if that is so, "setting LINE" for each further line
+// of redis.conf, and "node PORT PID START" for each node in order.
 #include "fleet_record.hpp"
 
 #include <cerrno>
@@ -48,12 +49,13 @@ bool read_line(const std::string& line, FleetRecord& record) {
   words >> key;
   if (key == "boot") return static_cast<bool>(words >> record.boot);
   if (key == "password") return static_cast<bool>(std::getline(words >> std::ws, record.password));
-  if (key == "persistence") {
-    std::string value;
-    words >> value;
-    record.durable = value == "always";
-    return record.durable;
+  if (key == "setting") {
+    std::getline(words >> std::ws, record.settings.emplace_back());  // may be empty
+    return true;
   }
+  std::string value;
+  if (key == "persistence") return record.durable = words >> value && value == "always";
+  if (key == "unix-sockets") return record.unix_sockets = words >> value && value == "yes";
   return key == "node" && read_entry(words, record);
 }
 
@@ -92,6 +94,11 @@ void FleetRecord::save(const std::filesystem::path& directory) const {
   std::string text = fmt::format("{}\nboot {}\n", kHeadline, boot);
   if (!password.empty()) text += fmt::format("password {}\n", password);
   if (durable) text += "persistence always\n";
+  if (unix_sockets) text += "unix-sockets yes\n";
+  for (const auto& setting : settings) {
+    std::istringstream lines(setting);
+    for (std::string line; std::getline(lines, line);) text += fmt::format("setting {}\n", line);
+  }
   for (const auto& [port, process] : nodes) {
     text += fmt::format("node {} {} {}\n", port, process.pid, process.started);
   }

@@ -23,6 +23,8 @@ struct FleetRecord {
   std::string boot;  // pids and start times mean nothing after the machine was restarted
   std::string password;
   bool durable = false;  // the nodes were started with Persistence::always
+  bool unix_sockets = false;
+  std::vector<std::string> settings;  // further lines of redis.conf for every node
   std::vector<Entry> nodes;
 
   /// An empty record of this boot.

@@ -90,6 +90,47 @@ TEST_CASE_FIXTURE(LocalFleet, "nodes are killed, paused and restarted by their n
   CHECK(patiently({"doctor"}, nodes).status == 0);
 }
 
+TEST_CASE_FIXTURE(LocalFleet, "a node that is added is one of the fleet, and may be a member") {
+  auto nodes = up({"-n", "3"});
+  const auto added = exits_with(0, run({"add"}));
+  CHECK(added.err.empty());
+  REQUIRE(added.out.ends_with('\n'));
+  const auto node = added.out.substr(0, added.out.size() - 1);
+  CHECK(run({"env"}).out == "export REDLOCK_NODES=" + nodes.at("REDLOCK_NODES") + "," + added.out);
+  CHECK(exits_with(64, run({"up", "-n", "3"})).out.empty());
+  CHECK(run({"kill", "4"}).status == 0);
+  CHECK(state_of(4) == "ended");
+  CHECK(run({"restart", "4"}).status == 0);
+
+  // A list that has it counts the members of the set, and doctor says what it is.
+  const auto whole = patiently({"doctor"}, up({}));
+  CHECK(whole.status == 1);
+  check_contains(whole.out, {node + ": it has no marker", "no member of the set"});
+  CHECK(patiently(exec_a({}, {"true"}), up({})).status == 0);
+
+  auto& list = nodes.at("REDLOCK_NODES");
+  const auto old = list.substr(0, list.find(','));
+  CHECK(run({"kill", "1"}).status == 0);
+  exits_with(0, patiently({"set", "replace", old, node, "--over"}, nodes));
+  list.replace(0, old.size(), node);
+  const auto doctor = exits_with(0, patiently({"doctor"}, nodes));
+  CHECK(contains(doctor.out, "all 3 nodes vote"));
+  CHECK(run({"down"}).status == 0);
+  CHECK(processes() == 0);
+}
+
+TEST_CASE_FIXTURE(LocalFleet, "two nodes added at the same moment are two") {
+  REQUIRE(run({"up", "-n", "1"}).status == 0);
+  Running first(command({"add"}));
+  Running second(command({"add"}));
+  const auto one = exits_with(0, first.wait());
+  const auto other = exits_with(0, second.wait());
+  CHECK(one.out != other.out);
+  CHECK(processes() == 3);
+  check_contains(run({"env"}).out, {one.out.substr(0, one.out.size() - 1),
+                                    other.out.substr(0, other.out.size() - 1)});
+}
+
 TEST_CASE_FIXTURE(LocalFleet, "the environment's longest lease is that of a fleet it starts") {
   auto nodes = up({"-n", "3"}, {{"REDLOCK_MAX_LEASE", "2m"}});
   CHECK(patiently(exec_a({"--lease", "2m"}, {"true"}), nodes).status == 0);
@@ -131,8 +172,12 @@ TEST_CASE_FIXTURE(LocalFleet, "what cannot be done is said in a sentence") {
   CHECK(run({"kill", "1"}).status == 125);
   CHECK(run({"down"}).status == 0);
   CHECK(run({"env"}).status == 125);
+  CHECK(run({"add"}).err == none.err);
 
   REQUIRE(run({"up", "-n", "2"}).status == 0);
+  const auto unstarted = exits_with(125, run({"add"}, {{"REDLOCK_REDIS_SERVER", "/bin/false"}}));
+  CHECK(unstarted.out.empty());
+  CHECK(contains(unstarted.err, "node 3 ended while starting"));
   const auto beyond = exits_with(64, run({"kill", "3"}));
   CHECK(contains(beyond.err, "nodes 1 to 2"));
   CHECK(run({"kill", "0"}).status == 64);

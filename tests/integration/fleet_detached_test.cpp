@@ -48,6 +48,31 @@ struct Bystander {
   ProcessId id = process.id();
 };
 
+// A program that is killed while it starts a server for the fleet. The server ends, too.
+void kill_while_starting(const Place& place, void (*start)(Fleet&)) {
+  const auto server = script_in(place.directory, "server",
+                                fmt::format(R"sh(
+echo $$ >{0}/pid.new; mv {0}/pid.new {0}/pid
+exec sleep 1000
+)sh",
+                                            place.directory.path().string()));
+  const auto program = ::fork();
+  if (program == 0) {
+    const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
+    auto fleet = Fleet::open(place.fleet());
+    start(fleet);
+    ::_exit(0);
+  }
+  REQUIRE(eventually([&] { return fs::exists(place.directory.path() / "pid"); }));
+  pid_t pid = 0;
+  std::ifstream(place.directory.path() / "pid") >> pid;
+  const ProcessWatch watch(pid);
+  CHECK(watch.is_running());
+  ::kill(program, SIGKILL);
+  ::waitpid(program, nullptr, 0);
+  CHECK(watch.await_end());
+}
+
 }  // namespace
 
 TEST_CASE("nodes restarted side by side are in the record, and down ends all, paused ones too") {
@@ -145,27 +170,88 @@ TEST_CASE("a restart that is killed half-way leaves neither a server nor the fle
     fleet.run(0, {"SET", "key", "value"});
     fleet.kill(0);
   }
-  const auto server = script_in(place.directory, "server",
-                                fmt::format(R"sh(
-echo $$ >{0}/pid.new; mv {0}/pid.new {0}/pid
-exec sleep 1000
-)sh",
-                                            place.directory.path().string()));
-  const auto restarting = ::fork();
-  if (restarting == 0) {
-    const ScopedVariable chosen("REDLOCK_REDIS_SERVER", server);
-    Fleet::open(place.fleet()).restart(0);
-    ::_exit(0);
-  }
-  REQUIRE(eventually([&] { return fs::exists(place.directory.path() / "pid"); }));
-  pid_t pid = 0;
-  std::ifstream(place.directory.path() / "pid") >> pid;
-  const ProcessWatch watch(pid);
-  CHECK(watch.is_running());
-  ::kill(restarting, SIGKILL);
-  ::waitpid(restarting, nullptr, 0);
-  CHECK(watch.await_end());
-
+  kill_while_starting(place, [](Fleet& fleet) { fleet.restart(0); });
   Fleet::open(place.fleet()).restart(0);
   CHECK(Fleet::open(place.fleet()).run(0, {"GET", "key"}) == "value");
+}
+
+TEST_CASE("a node that is added has the options of the others, and is found by other programs") {
+  const Place place;
+  Fleet::start_detached(place.fleet(), {.nodes = 1,
+                                        .persistence = Persistence::always,
+                                        .adopted = true,
+                                        .unix_sockets = true,
+                                        .password = "top secret",
+                                        .settings = {"maxclients 77", "", "timeout 99\n \nhz 11"}});
+  auto adding = Fleet::open(place.fleet());
+  CHECK(adding.add() == 1);
+  CHECK(adding.port(1) != adding.port(0));
+  const auto found = Fleet::open(place.fleet());
+  REQUIRE(found.size() == 2);
+  CHECK(found.pid(1) == adding.pid(1));
+  CHECK(found.uri(1) == adding.uri(1));
+  CHECK(fs::is_socket(found.unix_uri(1).substr(std::string("unix://").size())));
+  for (const auto& name :
+       {"appendonly", "appendfsync", "requirepass", "maxclients", "timeout", "hz"}) {
+    CHECK(found.run(1, {"CONFIG", "GET", name}) == found.run(0, {"CONFIG", "GET", name}));
+  }
+  CHECK(found.run(0, {"DBSIZE"}) == "1");
+  CHECK(found.run(1, {"DBSIZE"}) == "0");
+  Fleet::open(place.fleet()).restart(1);
+  CHECK(Fleet::open(place.fleet()).run(1, {"PING"}) == "PONG");
+}
+
+TEST_CASE("programs that add nodes at the same time get a place each, and each other's nodes") {
+  const Place place;
+  auto first = Fleet::start_detached(place.fleet(), {.nodes = 1});
+  auto second = Fleet::open(place.fleet());
+  auto one = std::async(std::launch::async, [&] { return first.add(); });
+  auto other = std::async(std::launch::async, [&] { return second.add(); });
+  CHECK(one.get() + other.get() == 3);
+  CHECK(first.add() == 3);
+  CHECK(second.add() == 4);
+  const auto found = Fleet::open(place.fleet());
+  REQUIRE(found.size() == 5);
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(found.run(i, {"PING"}) == "PONG");
+    CHECK(second.pid(i) == found.pid(i));
+  }
+  CHECK(Fleet::down(place.fleet()));
+  CHECK(processes_in(place.fleet()) == 0);
+  CHECK_FALSE(fs::exists(place.fleet()));
+  CHECK_THROWS_AS(first.add(), FleetError);
+}
+
+TEST_CASE("of a node that could not be added nothing is left") {
+  const Place place;
+  auto fleet = Fleet::start_detached(place.fleet(), {.nodes = 1});
+  const auto record = text_in(place.fleet() / "fleet");
+  // It runs and answers, but its record cannot be written; or it does not run.
+  for (const bool runs : {true, false}) {
+    CAPTURE(runs);
+    const auto draft = place.fleet() / "fleet.new";
+    const ScopedVariable chosen("REDLOCK_REDIS_SERVER",
+                                runs ? std::nullopt : std::optional<std::string>("/bin/false"));
+    if (runs) fs::create_directory(draft);
+    CHECK_THROWS_AS(fleet.add(), FleetError);
+    if (runs) fs::remove(draft);
+    CHECK(fleet.size() == 1);
+    CHECK(processes_in(place.fleet()) == 1);
+    CHECK_FALSE(fs::exists(place.fleet() / "node-1"));
+    CHECK(text_in(place.fleet() / "fleet") == record);
+  }
+  CHECK(fleet.add() == 1);
+}
+
+TEST_CASE("a program that is killed while it adds a node leaves no server, and the place free") {
+  const Place place;
+  Fleet::start_detached(place.fleet(), {.nodes = 1});
+  kill_while_starting(place, [](Fleet& fleet) { fleet.add(); });
+  CHECK(Fleet::open(place.fleet()).size() == 1);
+  std::ofstream(place.fleet() / "node-1" / "data" / "dump.rdb") << "of that node";
+  CHECK(Fleet::open(place.fleet()).add() == 1);
+  fs::remove(place.directory.path() / "pid");
+  kill_while_starting(place, [](Fleet& fleet) { fleet.add(); });
+  CHECK(Fleet::down(place.fleet()));
+  CHECK_FALSE(fs::exists(place.fleet()));
 }

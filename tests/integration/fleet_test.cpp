@@ -157,6 +157,51 @@ TEST_CASE("nothing is left when the program is killed, not even nodes that are p
   CHECK(traces.go_away());
 }
 
+TEST_CASE("a node that is added ends with the others, also when the program is killed") {
+  std::optional<Traces> traces;
+  {
+    Fleet fleet({.nodes = 2, .adopted = true, .password = "secret"});
+    CHECK(fleet.add() == 2);
+    CHECK(fleet.run(2, {"DBSIZE"}) == "0");
+    traces.emplace(describe(fleet));
+  }
+  CHECK(traces->are_gone());
+  Program program([](const Program::Say& say) {
+    Fleet fleet({.nodes = 1});
+    fleet.pause(fleet.add());
+    say(describe(fleet));
+    for (;;) ::pause();
+  });
+  const Traces killed(program.received());
+  program.kill();
+  CHECK(killed.go_away());
+}
+
+TEST_CASE("a node that does not start is not added, and the others go on") {
+  Fleet fleet({.nodes = 2, .node_settings = {{2, {"no-such-setting 1"}}}});
+  const auto place = fleet.directory(0).parent_path();
+  CHECK(contains(message_of<FleetError>([&] { fleet.add(); }), "node 3 ended while starting"));
+  CHECK(fleet.size() == 2);
+  CHECK(entries_in(place) == 2);
+  CHECK(processes_in(place) == 2);
+  CHECK(fleet.run(1, {"PING"}) == "PONG");
+}
+
+TEST_CASE("a node is added also where the port behind the last one is taken") {
+  std::optional<FreePort> behind;
+  std::optional<Fleet> fleet;
+  for (int i = 0; i < 20 && !fleet; ++i) {
+    const auto port = FreePort::pick().number();
+    try {
+      behind = FreePort::take(static_cast<std::uint16_t>(port + 1));
+      fleet.emplace(FleetOptions{.nodes = 1, .first_port = port});
+    } catch (const FleetError&) {  // another program has taken one of them meanwhile
+    }
+  }
+  REQUIRE(fleet.has_value());
+  CHECK(fleet->add() == 1);
+}
+
 TEST_CASE("many programs killed at any moment leave nothing") {
   const TemporaryDirectory place;
   const ScopedVariable here("TMPDIR", place.path().string());

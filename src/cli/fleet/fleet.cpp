@@ -30,6 +30,10 @@ keep running until `fleet down`. `fleet up` prints the line that sets REDLOCK_NO
 runs already, it prints the same line again and says so on stderr, and which nodes do not run. A
 fleet without a running node is replaced by a new one, and its data is deleted.
 
+`fleet add` starts one more node, empty, with the persistence of the others, and prints its address.
+`redlock set add` or `redlock set replace` makes it a member of the set. `fleet up` and `fleet env`
+print all nodes of the fleet: with members replaced or removed, take those of `redlock set show`.
+
 Fleets have names, so that several can run side by side: --name, or REDLOCK_FLEET, or "default".
 
 Examples:
@@ -44,6 +48,8 @@ Examples:
   redlock fleet resume 2
   redlock fleet restart 3 --empty   back without its data: it votes again in about a minute, or
                                     after `redlock adopt --replaced NODE`, if no lease lives
+  redlock set add "$(redlock fleet add)"
+                                    one node more, and one member more
   redlock fleet down
 
 Exit status: 64 usage, also for options that a running fleet does not have; 125 if it cannot be
@@ -227,6 +233,16 @@ class Restart : public OnNode {
   bool empty_ = false;
 };
 
+class Add : public FleetCommand {
+ public:
+  using FleetCommand::FleetCommand;
+  int run() {
+    auto fleet = open();
+    print(fleet.uri(fleet.add()) + "\n");
+    return exit_ok;
+  }
+};
+
 class Down : public FleetCommand {
  public:
   using FleetCommand::FleetCommand;
@@ -257,6 +273,7 @@ void add_fleet(CLI::App& app, Invocation& invocation) {
   add(std::type_identity<Pause>{}, "pause", " I", "Let a node hang (SIGSTOP)");
   add(std::type_identity<Resume>{}, "resume", " I", "Let a paused node go on");
   add(std::type_identity<Restart>{}, "restart", " I", "Start a node again on its port");
+  add(std::type_identity<Add>{}, "add", "", "Start one more node, empty; print its address");
   add(std::type_identity<Down>{}, "down", "", "End all nodes and delete their data");
 }
 
