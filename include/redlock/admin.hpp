@@ -342,8 +342,8 @@ enum class Adoption {
 /// As `redlock adopt` prints it: "written", "disagrees".
 [[nodiscard]] REDLOCK_EXPORT const char* to_string(Adoption adoption) noexcept;
 
-/// The name of the lock that `redlock set` holds while it changes the set: a second operator is told
-/// who is at it, and waits. A program that calls replace(), add(), remove() or set_max_lease() takes
+/// The name of the lock that `redlock set` holds while it changes the set: a second operator waits,
+/// and is told who has it. A program that calls replace(), add(), remove() or set_max_lease() takes
 /// this lock for the same purpose. No guarantee rests on it.
 inline constexpr const char* set_change_lock = "redlock-set";
 

@@ -208,7 +208,7 @@ class Joining final : Adopting {
   /// on, under another epoch, if none of the others can have had a quorum; otherwise nothing.
   [[nodiscard]] std::optional<SetConfiguration> configuration() {
     std::map<std::string, std::uint32_t> named;
-    std::vector<std::pair<SetConfiguration, std::uint32_t>> shown;
+    ShownLists shown;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (!accepted(node) || !markers_[node] || has_no_say(node)) continue;
       auto its = markers_[node]->configuration();
@@ -220,12 +220,7 @@ class Joining final : Adopting {
     std::erase_if(shown, [&](const auto& each) { return named[each.first.set] < query_.quorum(); });
     if (shown.empty()) return std::nullopt;
     std::ranges::sort(shown, {}, [](const auto& each) { return each.first.epoch; });
-    // A quorum of the nodes show later ones, of which one may be in force.
-    const auto is_past = [&](const auto& each) {
-      std::uint32_t later = 0;
-      for (const auto& [next, count] : shown) later += next.epoch > each.first.epoch ? count : 0;
-      return later >= query_.quorum();
-    };
+    const auto is_past = [&](const auto& each) { return is_left(each.first, shown); };
     shown.erase(shown.begin(), std::ranges::find_if_not(shown, is_past));
     const auto of_quorum = std::ranges::find_if(
         shown, [&](const auto& each) { return each.second >= query_.quorum(); });
@@ -249,6 +244,31 @@ class Joining final : Adopting {
     const bool is_done = its.at(move_.to) != nullptr && its.at(move_.from) == nullptr;
     if (is_done && last_epoch() > its.epoch) its.epoch = next_epoch();
     return its;
+  }
+
+  using ShownLists = std::vector<std::pair<SetConfiguration, std::uint32_t>>;
+
+  /// Whether a quorum of the nodes show later members, who may be in force, or others that may have
+  /// come after these. Two changes that were begun at once are none of each other's.
+  [[nodiscard]] bool is_left(const SetConfiguration& its, const ShownLists& shown) const {
+    return std::ranges::any_of(shown, [&](const auto& made) {
+      std::uint32_t later = 0;
+      for (const auto& [next, count] : shown) {
+        const bool may_follow =
+            next.epoch >= made.first.epoch && !comes_back(its, made.first, next);
+        later += may_follow ? count : 0;
+      }
+      return made.first.epoch > its.epoch && made.first.members != its.members &&
+             later >= query_.quorum();
+    });
+  }
+
+  /// Whether a member of before that `made` left out is in `next`, by its id.
+  [[nodiscard]] static bool comes_back(const SetConfiguration& before, const SetConfiguration& made,
+                                       const SetConfiguration& next) {
+    return std::ranges::any_of(before.members, [&](const Member& member) {
+      return !made.has(member.id) && next.has(member.id);
+    });
   }
 
   /// Whether the new member may have had its marker already, and have lost it with what it granted:
@@ -311,9 +331,7 @@ class Joining final : Adopting {
   /// Whether it may have been made after `its`: no member that this left out comes back by its id.
   [[nodiscard]] bool may_follow(const SetConfiguration& its, const SetConfiguration& shown) const {
     if (shown.epoch == its.epoch) return shown == its;
-    return std::ranges::none_of(base_.members, [&](const Member& member) {
-      return !its.has(member.id) && shown.has(member.id);
-    });
+    return !comes_back(base_, its, shown);
   }
 
   /// What the member shows; nothing if it is silent, or has lost its marker, or if the node that

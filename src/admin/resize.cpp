@@ -51,7 +51,6 @@ class Resize final : Adopting {
     former_size_ = move_.to.empty() ? size + 1 : size - 1;
     const std::uint32_t quorum = engine::quorum_of(former_size_);
     const auto commands = as_members(*target);
-    may_have_voted_ = may_have_voted_ || told() >= quorum;
     if (auto done = see_fences(commands, quorum); !done) return done;
     if (auto done = carry_all(); !done) return done;
     const auto would = all_would(commands, *target);
@@ -120,14 +119,16 @@ class Resize final : Adopting {
     return its;
   }
 
-  /// Whether these are the members of before with that one more, or less, and no other.
+  /// Whether these are the members of before with that one more, or less, and no other: at an
+  /// address may be a member that was one before, and joined again.
   [[nodiscard]] bool is_changed(const SetConfiguration& before, const SetConfiguration& its) const {
     const SetConfiguration& less = move_.to.empty() ? its : before;
     const SetConfiguration& more = move_.to.empty() ? before : its;
     const std::string& one = move_.to.empty() ? move_.from : move_.to;
     return more.members.size() == less.members.size() + 1 && more.at(one) != nullptr &&
            before.has_leases_of(its) && std::ranges::all_of(more.members, [&](const Member& each) {
-             return each.address == one || less.at(each.address) != nullptr;
+             const Member* const same = less.at(each.address);
+             return each.address == one || (same != nullptr && same->id == each.id);
            });
   }
 
@@ -198,7 +199,9 @@ class Resize final : Adopting {
     }
     if (shown.size() == 1 && is_done && move_.to.empty()) return no_member(last);
     begins_ = !is_done;
-    may_have_voted_ = is_done && last.epoch < shown.front().list.epoch;  // before this was undone
+    // The new member may have had its marker. Or a replacement has told the nodes that show it:
+    // then leases may live that the member which it left out has confirmed.
+    may_have_voted_ = is_done;
     SetConfiguration target = is_done ? last : changed(last);
     if (!is_done || target.epoch < last_epoch()) target.epoch = next_epoch();
     for (const Member& member : target.members) {

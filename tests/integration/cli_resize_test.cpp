@@ -227,12 +227,53 @@ TEST_CASE_FIXTURE(Growing, "a node that was a member has no say in a change of t
   CHECK(members().size() == 4);
 }
 
+TEST_CASE_FIXTURE(Growing, "the list of a node that was a member is no change that was begun") {
+  exits_with(0, set_command(seed, {"set", "replace", fleet.uri(2), spares.uri(0)}));
+  // It was to join again, and the command was interrupted. It still shows the members of before.
+  const auto members_of = fleet.run(0, {"HGET", "redlock:node", "members"});
+  const auto epoch = std::stoull(fleet.run(0, {"HGET", "redlock:node", "epoch"}));
+  const auto later = std::to_string(epoch + 1);
+  for (const std::size_t node : {0UL, 1UL}) {
+    fleet.run(node, {"HSET", "redlock:node", "nodes", "4", "epoch", later, "members",
+                     members_of + " again=" + fleet.uri(2)});
+  }
+  const auto refused = exits_with(69, set_command(fleet.uris(), {"set", "remove", spares.uri(0)}));
+  CHECK(contains(refused.err, "was interrupted"));
+  CHECK(fleet.run(0, {"HGET", "redlock:node", "epoch"}) == later);
+  CHECK(fleet.run(2, {"HGET", "redlock:node", "epoch"}) == "1");
+}
+
+TEST_CASE_FIXTURE(Growing, "members who undo a replacement do not hide that it may be made") {
+  const auto listed = [&](std::size_t node) {
+    return fleet.run(node, {"HGET", "redlock:node", "id"}) + "=" + fleet.uri(node);
+  };
+  // One member was told of it, and another one that it is undone. The third may yet be told.
+  fleet.run(1, {"HSET", "redlock:node", "epoch", "2", "members",
+                "new=" + spares.uri(0) + " " + listed(1) + " " + listed(2)});
+  fleet.run(0, {"HSET", "redlock:node", "epoch", "3"});
+  fleet.run(2, {"ACL", "SETUSER", "default", "-hset"});
+  const Arguments undo{"set", "replace", spares.uri(0), fleet.uri(0)};
+  const auto refused = set_command(fleet.uris(), undo);
+  CAPTURE(refused.out + refused.err);
+  CHECK(refused.status != 0);
+  CHECK(fleet.run(1, {"HGET", "redlock:node", "epoch"}) == "2");
+  fleet.run(2, {"ACL", "SETUSER", "default", "+hset"});
+  exits_with(0, set_command(fleet.uris(), undo));
+  CHECK(members().size() == 3);
+}
+
 TEST_CASE_FIXTURE(Growing, "an interrupted change of the number is finished, or undone") {
   const auto id = [&](std::size_t node) { return fleet.run(node, {"HGET", "redlock:node", "id"}); };
   fleet.run(0, {"HSET", "redlock:node", "nodes", "4", "epoch", "2", "members",
                 id(0) + "=" + fleet.uri(0) + " " + id(1) + "=" + fleet.uri(1) + " " + id(2) + "=" +
                     fleet.uri(2) + " new=" + spares.uri(0)});
-  SUBCASE("finished") {
+  SUBCASE("finished, but the new member waits, as a replacement may have named it as well") {
+    const auto client = Client::create({.nodes = {fleet.uri(1), fleet.uri(2)}});
+    REQUIRE(client);
+    const auto told = Admin(*client).add(spares.uri(0));
+    REQUIRE(told);
+    CHECK(std::ranges::count(*told, Adoption::waits, &NodeAdoption::adoption) == 1);
+    CHECK(spares.run(0, {"EXISTS", "redlock:node"}) == "0");
     exits_with(0, set_command(fleet.uris(), {"set", "add", spares.uri(0)}));
     CHECK(members().size() == 4);
     CHECK(spares.run(0, {"HGET", "redlock:node", "id"}) == "new");
