@@ -110,8 +110,8 @@ TEST_CASE("docs/errors.md says of every error, loss and cause what to do") {
     const std::string& name = entry.first;
     const auto listed = listed_below("include/redlock/" + entry.second, "enum class " + name + " ",
                                      "  ", std::regex(R"(^  (\w+)( = \d+)?,)"));
-    const auto rows = listed_below("docs/errors.md", "| `" + name + "` ", "|",
-                                   std::regex(R"(^\| `(\w+)` \|)"));
+    const auto rows =
+        listed_below("docs/errors.md", "| `" + name + "` ", "|", std::regex(R"(^\| `(\w+)` \|)"));
     CHECK(listed.size() > 4);
     CHECK_MESSAGE(rows == listed, name, ":\n", join(listed));
   }
