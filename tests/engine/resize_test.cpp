@@ -12,14 +12,15 @@ const std::vector<Member> four{{"0", "0"}, {"1", "1"}, {"2", "2"}, {"3", "3"}};
 /// So many nodes, and slots for more.
 struct Resized : Rig {
   static constexpr std::uint32_t slots = 7;
-  explicit Resized(const std::vector<Member>& members, std::uint32_t attempts_at_once = 128)
+  explicit Resized(const std::vector<Member>& members, std::uint32_t attempts_at_once = 128,
+                   bool all_are_told = true)
       : Rig(static_cast<std::uint32_t>(members.size()),
             {.slots = slots,
              .addresses = numbers(static_cast<std::uint32_t>(members.size())),
              .max_lease = 60s,
              .quarantine = true,
              .attempts_at_once = attempts_at_once}) {
-    for (NodeIndex node = 0; node < members.size(); ++node) tell(node, members, 1);
+    for (NodeIndex node = 0; all_are_told && node < members.size(); ++node) tell(node, members, 1);
   }
   void tell(NodeIndex node, const std::vector<Member>& members, std::uint64_t epoch = 2) {
     const Membership marker{std::to_string(node), {"ours", epoch, members}};
@@ -275,6 +276,26 @@ TEST_CASE("a lease is taken up by a quorum of former members, of whom one is tol
   CHECK_FALSE(rig.ended(request));
   rig.answer({1, 2}, Held{7});
   CHECK(rig.ended_with<AcquireSucceeded>(request));
+}
+
+TEST_CASE("a client with an old list of members calls no token wrong") {
+  Resized rig(three, 128, false);
+  const std::vector<Member> later{{"1", "1"}, {"2", "2"}, {"3", "3"}, {"4", "4"}};
+  RequestId request = 0;
+  SUBCASE("of which two are left, no quorum of four") {
+    rig.tell(1, later, 3);
+    rig.tell(2, later, 3);
+    request = rig.attach({}, 7, 30s);
+  }
+  SUBCASE("of which one does not know the token, which others may have settled") {
+    rig.tell(1, four, 1);
+    rig.tell(2, four, 1);
+    request = rig.attach({}, 7, 30s);
+    rig.answer(1, Held{7});
+    rig.answer(2, Held{6});
+    rig.answer(0, Free{});
+  }
+  CHECK(rig.failure(request) == Errc::no_quorum);
 }
 
 }  // namespace

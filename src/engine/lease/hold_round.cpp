@@ -23,10 +23,10 @@ void HoldRound::below_token(NodeIndex node, Token fence) {
                      "its fence (" + std::to_string(fence) + ") is below the token"});
 }
 
-/// Of former members fewer may have been a quorum.
+/// Of other members fewer of these may have been in a quorum.
 bool HoldRound::refutes_token() const {
   const NodeSet others = nodes_ - below_token_;
-  if (electorate_->sets().have_changed()) return others == NodeSet();
+  if (electorate_->sets().may_be_others()) return others == NodeSet();
   return !electorate_->is_quorum(others);
 }
 

@@ -135,6 +135,7 @@ void SetMembership::judge() {
     changing_ = changing_ || shown->configuration != *first;
     changing_ = changing_ || (known_ && shown->configuration.follows(*known_));
   }
+  shows_any_ = first != nullptr;
   for (NodeIndex node = 0; node < slots(); ++node) {
     removed_by_[node] = {};
     for (NodeIndex other = 0; changing_ && other < slots(); ++other) {

@@ -73,8 +73,11 @@ class SetMembership {
                                                            std::chrono::milliseconds lease) const;
   /// Whether nodes show different members of one set: a change is on its way, or was interrupted.
   [[nodiscard]] bool is_changing() const { return changing_; }
-  /// Whether the members are not those of the beginning, or are about to change.
-  [[nodiscard]] bool have_changed() const { return changing_ || (known_ && known_->epoch > 1); }
+  /// Whether quorums may have been of other nodes than these: the members are not those of the
+  /// beginning, or are about to change, or it is not known yet who they are.
+  [[nodiscard]] bool may_be_others() const {
+    return changing_ || (known_ ? known_->epoch > 1 : shows_any_);
+  }
   /// The nodes that show an earlier configuration of this node's set, and are none of its later
   /// members or do not know of its longest lease: their confirmations and those of this node must
   /// not be counted together.
@@ -169,6 +172,7 @@ class SetMembership {
   NodeSet unreached_;  // were down, and were never seen
   NodeSet strangers_;
   bool changing_ = false;
+  bool shows_any_ = false;  // a node some members
 };
 
 }  // namespace redlock::engine
