@@ -72,6 +72,9 @@ enum class Bug : std::uint8_t {
   longer_leases_not_awaited,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
+  // In the program by which operators change the members, that is, in the simulator's operator.
+  resized_without_all,
+  fences_not_carried,
   // In wire::Handshake, wire::Connection and wire::ServerIdentities.
   replaced_connection_left_alive,
   replica_keeps_its_connection,

@@ -71,6 +71,10 @@ bool may_matter(std::string_view name, const Plan& plan) {
       return plan.lie == Lie::members;
     case Bug::resized_twice_at_once:
       return plan.spares > 0;
+    case Bug::fences_not_carried:
+      return plan.parted && !plan.stopped_half_way;
+    case Bug::resized_without_all:
+      return plan.stopped_half_way;
     case Bug::longer_leases_not_awaited:
       return plan.raised > plan.engine.max_lease;
     case Bug::run_id_is_proof:

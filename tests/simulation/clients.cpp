@@ -594,7 +594,14 @@ void Clients::must_know_the_members() const {
   for (ClientIndex client = 0; client < count(); ++client) {
     if (!is_alive(client)) continue;
     const std::vector<NodeIndex> counted = at(client).counted();
-    if (std::ranges::is_permutation(counted, replacements_.members())) continue;
+    const std::vector<NodeIndex>& members = replacements_.members();
+    if (std::ranges::is_permutation(counted, members)) continue;
+    // Away from some since it started, it may have an old list: of too few that are members, or of
+    // one more, whose marker it never saw.
+    const auto listed = static_cast<std::size_t>(std::ranges::count_if(
+        counted, [&](NodeIndex node) { return std::ranges::count(members, node) > 0; }));
+    const bool is_old = listed <= members.size() / 2 || listed == members.size();
+    if (scene_.plan.parted && is_old) continue;
     const auto reached =
         std::ranges::count_if(counted, [&](NodeIndex node) { return at(client).links[node].up; });
     if (static_cast<std::size_t>(reached) <= counted.size() / 2) continue;

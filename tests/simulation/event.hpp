@@ -32,6 +32,7 @@ struct Event {
     forged_wake,      ///< somebody publishes what no node has
     withheld,         ///< node a: users may not do there what the plan withholds (b: they may)
     replacement,      ///< an operator who replaces members does the next thing
+    parted,           ///< clients lose the way to other servers than before
     tidy,             ///< look at what is left on the nodes
   };
   engine::Instant when{};

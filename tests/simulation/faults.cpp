@@ -407,7 +407,36 @@ void Faults::repair(std::uint32_t number) {
   }
 }
 
+/// At first all from one, which so falls behind; then each from another.
+void Faults::part() {
+  const bool again = !scene_.parted.empty();
+  for (ClientIndex client = 0; client < scene_.parted.size(); ++client) {
+    cut(client, scene_.parted[client], -1, -1);
+  }
+  scene_.parted.clear();
+  if (scene_.ending) return;
+  std::vector<NodeIndex> members;  // and some that were
+  for (NodeIndex node = 0; node < scene_.nodes.size(); ++node) {
+    const SimNode& at = scene_.nodes[node];
+    const bool runs = servers_.process(node) == Servers::Process::runs;
+    if (runs && at.data.is_marked(at.now_ms(scene_.now))) members.push_back(node);
+  }
+  const ClientIndex most = scene_.plan.stopped_half_way ? 1 : clients_.count();
+  for (ClientIndex client = 0; client < most && !members.empty(); ++client) {
+    const NodeIndex node = members[parts_.below(static_cast<std::uint32_t>(members.size()))];
+    if (again) std::erase(members, node);
+    if (!again) members = {node};
+    scene_.parted.push_back(node);
+    cut(client, node, 1, 1);
+    scene_.note(16, client, node,
+                [&] { return fmt::format("client {} is parted from node {}", client, node); });
+  }
+  const Duration lease = scene_.plan.max_lease();
+  scene_.at(scene_.now + seconds(4) + parts_.between(lease * 2, lease * 6), Event::What::parted);
+}
+
 void Faults::repair_all() {
+  if (scene_.plan.parted) part();
   for (std::uint32_t number = 0; number < active_.size(); ++number) repair(number);
 }
 

@@ -44,6 +44,8 @@ class Faults {
   /// What makes forgetting matter: enough nodes for another quorum. They are back at once.
   void many_forget(const Event& event);
   void promotion(const Event& event);
+  /// Each client loses the way to one server, and has that to the one of before again.
+  void part();
   /// A node that has just been given its marker loses everything once more.
   void flush_again();
 
@@ -80,7 +82,8 @@ class Faults {
   Workload& workload_;
   std::deque<ActiveFault> active_;
   std::vector<Duration> stepped_ = std::vector<Duration>(scene_.nodes.size());
-  Instant may_forget_from_{};  // nodes that forget all the time would never vote
+  Random parts_{scene_.plan.seed ^ 0x9a47U};  // of its own
+  Instant may_forget_from_{};                 // nodes that forget all the time would never vote
   /// Until when nothing shows any more that a node was a replica, if it is started anew by then.
   std::vector<Instant> promoted_until_ = std::vector<Instant>(scene_.nodes.size());
 };

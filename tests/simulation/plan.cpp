@@ -296,6 +296,50 @@ void choose_replacements(Plan& plan) {
   if (plan.members_forget) plan.durable = random.chance(300);
 }
 
+/// Few nodes are common to the quorums of before and after a change: clients reach all members but
+/// one. Either operators stop half-way, and one client holds a lock nearly always, which the other
+/// waits for; or both take locks and give them back, and often start anew, so that they know
+/// nothing of former tokens.
+void choose_parted(Plan& plan) {
+  Random random(plan.seed ^ 0x4a1fU);
+  plan.parted = plan.spares > 0 && random.chance(250);
+  if (!plan.parted) return;
+  plan.stopped_half_way = random.chance(500);
+  plan.engine.nodes = 3;
+  plan.engine.clock_floor = false;
+  plan.withheld.nodes = std::min(plan.withheld.nodes, plan.engine.nodes);
+  plan.spares = 3;
+  plan.members_forget = false;
+  plan.durable = true;
+  plan.raised = {};
+  plan.clients = 2;
+  plan.drift_factors.clear();
+  plan.users_per_client = 1;
+  plan.owners_per_client = 0;
+  plan.names.resize(1);
+  const int length = plan.stopped_half_way ? 20 : 8;
+  plan.leases = {std::chrono::ceil<milliseconds>(plan.engine.node_timeout) * length};
+  plan.engine.max_lease = plan.max_lease();
+  plan.slow_per_mille = 0;
+  plan.length = plan.max_lease() * 10 + std::chrono::seconds(6);
+  plan.between_faults = plan.max_lease();
+  plan.faults.reset();
+  if (plan.stopped_half_way) {
+    plan.between_probes = plan.max_lease() / 16;
+    plan.contention_per_mille = 900;
+    plan.renew_per_mille = 950;
+    plan.keep_per_mille = 980;
+    plan.faults.set(static_cast<std::size_t>(Fault::disconnected));
+  } else {
+    plan.between_probes = plan.max_lease() / 4;
+    plan.think = plan.max_lease() / 2;
+    plan.contention_per_mille = 50;
+    plan.renew_per_mille = 0;
+    plan.keep_per_mille = 300;
+    plan.faults.set(static_cast<std::size_t>(Fault::client_crashed));
+  }
+}
+
 /// How bytes travel.
 void choose_streams(Plan& plan) {
   Random random(plan.seed ^ 0x57ea);
@@ -454,6 +498,7 @@ Plan plan_of(std::uint64_t seed) {
   choose_far_fences(plan);
   choose_false_run_id(plan);
   choose_replacements(plan);
+  choose_parted(plan);
   choose_false_members(plan);
   choose_no_ends(plan);
   return plan;
@@ -546,6 +591,8 @@ std::string Plan::in_words() const {
   if (flushed_twice) text += " flushed twice,";
   if (promotions) text += " promotions,";
   if (members_forget) text += " members forget,";
+  if (parted) text += " clients apart,";
+  if (stopped_half_way) text += " operators stop half-way,";
   if (raised > raised.zero()) text += fmt::format(" leases raised to {} ms,", raised.count());
   if (crowd) text += " a crowd,";
   if (in_order > 0) text += fmt::format(" {} calls of 3 in order,", in_order);

@@ -101,6 +101,8 @@ struct Plan {
   bool members_forget = false;            ///< one at a time, while members change
   std::chrono::milliseconds raised{};     ///< what the longest lease becomes, which some clients
                                           ///< were given before; zero: it stays as it is
+  bool parted = false;             ///< clients, each from one node, now and then from another
+  bool stopped_half_way = false;   ///< operators, when too few know of a change to make it
   bool crowd = false;              ///< the first client has 250 users, each with its own lock
   std::uint32_t in_order = 0;      ///< calls of three that do not overtake those who wait
   bool waits = false;              ///< clients near the nodes, and how they wait is judged

@@ -10,11 +10,15 @@
 #include <string>
 #include <utility>
 
+#include "engine/planted_bug.hpp"
 #include "engine/quorum.hpp"
 #include "engine/rules.hpp"
 #include "wire/key_layout.hpp"
 
 namespace redlock::simulation {
+
+using engine::Bug;
+using engine::planted;
 
 Replacements::Replacements(Scene& scene, Servers& servers)
     : scene_(scene),
@@ -22,6 +26,7 @@ Replacements::Replacements(Scene& scene, Servers& servers)
       random_(scene.plan.seed ^ 0x4e9aceU),
       losses_(scene.plan.seed ^ 0x105e5U),
       raises_(scene.plan.seed ^ 0x4a15eU),
+      stops_(scene.plan.seed ^ 0x570b5U),
       members_(scene.plan.engine.nodes),
       next_(scene.plan.engine.nodes) {
   std::iota(members_.begin(), members_.end(), NodeIndex{0});
@@ -29,7 +34,12 @@ Replacements::Replacements(Scene& scene, Servers& servers)
 }
 
 void Replacements::schedule_first() {
-  if (scene_.plan.spares > 0) go_on_within(scene_.plan.max_lease() * 2);
+  if (scene_.plan.spares == 0) return;
+  // A token that a later change forgets must have been given before the first one.
+  const Duration most = scene_.plan.max_lease() * 2;
+  const bool later = scene_.plan.parted && !scene_.plan.stopped_half_way;
+  const Duration least = later ? scene_.plan.max_lease() * 3 : Duration::zero();
+  scene_.at(scene_.now + least + random_.up_to(most), Event::What::replacement);
 }
 
 void Replacements::go_on_within(Duration most) {
@@ -43,6 +53,7 @@ void Replacements::go_on() {
     servers_.take_snapshot(members_[losses_.below(static_cast<std::uint32_t>(members_.size()))]);
   }
   if (change_ && !change_->untold.empty()) {
+    if (stops_half_way()) return go_on_within(scene_.plan.max_lease() * 2);
     tell_next();
     // Now and then the operator's program is killed, and it is a while until it is started again.
     return go_on_within(random_.chance(100) ? scene_.plan.max_lease() * 2
@@ -53,14 +64,57 @@ void Replacements::go_on() {
       servers_.stop(*change_->leaves, random_.chance(500));
     change_.reset();
   }
-  if (!change_) begin();
+  if (!change_) half_done_ ? go_on_from_half_way() : begin(members_);
   go_on_within(scene_.plan.max_lease());
+}
+
+/// Whether the operator's program is killed when some know of the change, and too few to make it.
+/// The next one may be given another command.
+bool Replacements::stops_half_way() {
+  const bool may_stop = scene_.plan.stopped_half_way && change_->resizes() && !change_->committed &&
+                        change_->told > 0;
+  if (!may_stop || !stops_.chance(change_->leaves ? 700 : 200)) return false;
+  scene_.note(14, change_->told, epoch_, [&] {
+    return fmt::format("an operator stops when {} nodes were told", change_->told);
+  });
+  half_done_ = std::exchange(change_, std::nullopt);
+  return true;
+}
+
+/// Members name different members now, so only this change is taken: it is finished, or undone by
+/// one more epoch with the members of before. Those that were told come last then, as their number
+/// of members changes. (Without that rule: what few know is gone on with.)
+void Replacements::go_on_from_half_way() {
+  const MemberChange& half_done = *half_done_;
+  if (planted(Bug::resized_without_all) && half_done.leaves) {
+    return begin(half_done.members);
+  }
+  const bool undoes = stops_.chance(500);
+  std::vector<NodeIndex> answer = members_;
+  if (half_done.leaves && !undoes) std::erase(answer, *half_done.leaves);
+  MemberChange next = half_done;
+  if (undoes) {
+    next = {.members = members_};
+    for (const NodeIndex member : members_) {
+      const bool is_told =
+          member != half_done.leaves && std::ranges::count(half_done.untold, member) == 0;
+      next.untold.insert(is_told ? next.untold.begin() : next.untold.end(), member);
+    }
+  }
+  const auto ready = [&](NodeIndex node) {
+    return adopts(node, next, undoes ? epoch_ + 1 : epoch_, wire::AdoptionStep::Kind::asks);
+  };
+  if (!all_run(answer) || !std::ranges::all_of(next.untold, ready)) return;
+  if (undoes) ++epoch_;
+  change_ = std::move(next);
+  half_done_.reset();
 }
 
 /// Whether the operator's program is gone with it. Most often one that is yet to be told. Before a
 /// change is made it could not be finished without the one that forgot (operations.md); nor may two
 /// have forgotten.
 bool Replacements::lose_one() {
+  if (half_done_) return false;
   const bool is_changing = change_ && !change_->untold.empty();
   if (is_changing && !change_->committed) return false;
   if (!losses_.chance(is_changing ? 300 : 100)) return false;
@@ -111,12 +165,12 @@ void Replacements::raise_leases() {
 
 /// One more or one less, where the plan has room for it, or a spare server in a member's place; or
 /// a longer longest lease.
-MemberChange Replacements::choose() {
+MemberChange Replacements::choose(const std::vector<NodeIndex>& of) {
   const Plan& plan = scene_.plan;
-  MemberChange change{.members = members_};
+  MemberChange change{.members = of};
   change.raises = plan.raised > servers_.leases().longest && raises_.chance(400);
   if (change.raises) return change;
-  const auto size = static_cast<std::uint32_t>(members_.size());
+  const auto size = static_cast<std::uint32_t>(of.size());
   const bool has_spare = next_ < scene_.nodes.size();
   const bool has_quorum_without_one = size >= 3;
   const bool grows = has_spare && size < plan.engine.nodes + 2 && random_.chance(400);
@@ -137,20 +191,29 @@ MemberChange Replacements::choose() {
   return change;
 }
 
-void Replacements::begin() {
-  MemberChange change = choose();
-  if (change.members == members_ && !change.raises) return;
-  for (const NodeIndex member : members_) {
+void Replacements::begin(std::vector<NodeIndex> of) {
+  MemberChange change = choose(of);
+  if (change.members == of && !change.raises) return;
+  for (const NodeIndex member : of) {
     if (member == change.leaves) continue;
     const auto at = random_.below(static_cast<std::uint32_t>(change.untold.size() + 1));
     change.untold.insert(change.untold.begin() + at, member);
+  }
+  // Of what this one alone is told, the first client sees nothing.
+  if (scene_.plan.stopped_half_way && !scene_.parted.empty()) {
+    std::stable_partition(change.untold.begin(), change.untold.end(),
+                          [&](NodeIndex node) { return node != scene_.parted.front(); });
   }
   const auto ready = [&](NodeIndex node) {
     return adopts(node, change, epoch_ + 1, wire::AdoptionStep::Kind::asks);
   };
   // One might know of another change, or refuse this one for now.
+  std::vector<NodeIndex> asked = change.untold;
+  if (planted(Bug::resized_without_all)) {
+    std::erase_if(asked, [this](NodeIndex node) { return !all_run({node}); });
+  }
   const bool needs_all = change.resizes() || change.raises || scene_.plan.members_forget;
-  if (needs_all && !(all_run(change.untold) && std::ranges::all_of(change.untold, ready))) {
+  if (needs_all && !(all_run(asked) && std::ranges::all_of(asked, ready))) {
     if (change.joins) --next_;
     return;
   }
@@ -158,8 +221,9 @@ void Replacements::begin() {
   if (change.leaves && random_.chance(300)) servers_.stop(*change.leaves, random_.chance(500));
   if (change.raises) raise_leases();
   ++epoch_;
-  former_ = members_;
+  former_ = of;
   change_ = std::move(change);
+  half_done_.reset();
   if (change_->resizes()) carry_fences(change_->untold);
 }
 
@@ -194,6 +258,7 @@ void Replacements::mark_the_new_one() {
 
 /// The largest of each stripe.
 void Replacements::carry_fences(const std::vector<NodeIndex>& to) {
+  if (planted(Bug::fences_not_carried)) return;
   std::map<std::string, std::int64_t, std::less<>> largest;
   for (const NodeIndex member : change_->members) {
     for (const auto& [key, entry] : scene_.nodes[member].data.keys.entries()) {
@@ -265,6 +330,7 @@ bool Replacements::are_shown() const {
 }
 
 void Replacements::finish() {
+  if (half_done_) change_ = std::exchange(half_done_, std::nullopt);
   for (std::size_t left = change_ ? change_->untold.size() : 0; left > 0; --left) tell_next();
   for (NodeIndex node = 0; node < next_; ++node) {
     if (std::ranges::count(members_, node) == 0) servers_.stop(node, false);

@@ -49,8 +49,10 @@ class Replacements {
   }
 
  private:
-  void begin();
-  [[nodiscard]] MemberChange choose();
+  void begin(std::vector<NodeIndex> of);
+  bool stops_half_way();
+  void go_on_from_half_way();
+  [[nodiscard]] MemberChange choose(const std::vector<NodeIndex>& of);
   void tell_next();
   /// By the script that programs of operators use; or asks only whether it would take it.
   [[nodiscard]] bool adopts(NodeIndex node, const MemberChange& change, std::uint64_t epoch,
@@ -71,11 +73,13 @@ class Replacements {
   Random random_;
   Random losses_;  // of its own, so that worlds without them stay as they are
   Random raises_;  // likewise
+  Random stops_;   // likewise
   std::uint64_t epoch_ = 1;
   std::vector<NodeIndex> members_;
   std::vector<NodeIndex> former_;
   NodeIndex next_;  // of the spare servers
   std::optional<MemberChange> change_;
+  std::optional<MemberChange> half_done_;  // nobody is at it
 };
 
 }  // namespace redlock::simulation

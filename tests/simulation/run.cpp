@@ -87,6 +87,7 @@ void World::run() {
   faults_.schedule_next();
   servers_.begin_faults();
   replacements_.schedule_first();
+  if (scene_.plan.parted) faults_.part();
   scene_.at(scene_.now + between_looks, Event::What::tidy);
   live_until(scene_.now + scene_.plan.length);
 
@@ -186,6 +187,8 @@ void World::dispatch(const Event& event) {
       return servers_.withhold(event);
     case Event::What::replacement:
       return replacements_.go_on();
+    case Event::What::parted:
+      return faults_.part();
     case Event::What::tidy:
       tidy();
       return scene_.at(scene_.now + between_looks, Event::What::tidy);

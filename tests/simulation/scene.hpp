@@ -47,7 +47,8 @@ struct Scene {
   std::vector<DriftingClock> clocks;  ///< of the clients' machines
   Invariants invariants;
   engine::RequestId last_request = 0;
-  bool ending = false;  ///< faults are over, and everything is given back
+  std::vector<NodeIndex> parted;  ///< which node each client does not reach
+  bool ending = false;            ///< faults are over, and everything is given back
 };
 
 }  // namespace redlock::simulation
