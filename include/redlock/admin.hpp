@@ -335,7 +335,7 @@ enum class Adoption {
                   ///< the fences, or keeps the marker of an earlier membership; or the other nodes
                   ///< of a new set, or a quorum of an old one, could not be asked
   waits,          ///< the node is a member by now, and gets its marker when all leases are over
-                  ///< that its predecessor may have confirmed
+                  ///< that others may have confirmed without it
   failed,         ///< the node did not answer, refused, or is no lock node: a replica, in a Redis
                   ///< Cluster, or a server that is listed twice; nothing was changed
 };
@@ -467,10 +467,10 @@ class REDLOCK_EXPORT Admin {
   /// the fences of the others, and counts at once: where one joins or leaves, every two quorums of
   /// before and after share a node. Two such changes one after the other would not, so the second
   /// is refused (`waits`) until every lease from before the first is over, and no member is told
-  /// while one refuses. Every member has to answer. An interrupted call is finished by the same
-  /// one, or undone by remove(). Fails with no_quorum, doing nothing, if another change was
-  /// interrupted; with invalid_argument for an address that is none. Asks as adopt() does, and all
-  /// members once more, then each by itself.
+  /// while one refuses. Every member has to answer. An interrupted call is undone by remove(), or
+  /// finished by the same one; then the new member `waits` as one of replace() does. Fails with
+  /// no_quorum, doing nothing, if another change was interrupted; with invalid_argument for an
+  /// address that is none. Asks as adopt() does, and all members once more, then each by itself.
   [[nodiscard]] Result<std::vector<NodeAdoption>> add(std::string_view node) const;
 
   /// Ends a node's membership in the same way; undone by add(). The member may be dead; it is not

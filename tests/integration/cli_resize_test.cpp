@@ -268,13 +268,16 @@ TEST_CASE_FIXTURE(Growing, "an interrupted change of the number is finished, or 
                 id(0) + "=" + fleet.uri(0) + " " + id(1) + "=" + fleet.uri(1) + " " + id(2) + "=" +
                     fleet.uri(2) + " new=" + spares.uri(0)});
   SUBCASE("finished, but the new member waits, as a replacement may have named it as well") {
-    const auto client = Client::create({.nodes = {fleet.uri(1), fleet.uri(2)}});
-    REQUIRE(client);
-    const auto told = Admin(*client).add(spares.uri(0));
-    REQUIRE(told);
-    CHECK(std::ranges::count(*told, Adoption::waits, &NodeAdoption::adoption) == 1);
-    CHECK(spares.run(0, {"EXISTS", "redlock:node"}) == "0");
-    exits_with(0, set_command(fleet.uris(), {"set", "add", spares.uri(0)}));
+    {
+      const auto client = Client::create({.nodes = {fleet.uri(1), fleet.uri(2)}});
+      REQUIRE(client);
+      const auto told = Admin(*client).add(spares.uri(0));
+      REQUIRE(told);
+      CHECK(std::ranges::count(*told, Adoption::waits, &NodeAdoption::adoption) == 1);
+      CHECK(spares.run(0, {"EXISTS", "redlock:node"}) == "0");
+    }
+    const auto done = exits_with(0, set_command(fleet.uris(), {"set", "add", spares.uri(0)}));
+    CHECK(contains(done.err, spares.uri(0) + " is a member, and grants locks in about "));
     CHECK(members().size() == 4);
     CHECK(spares.run(0, {"HGET", "redlock:node", "id"}) == "new");
     CHECK(exits_with(0, set_command(seed, {"set", "add", spares.uri(0)})).out.find("written") ==

@@ -73,7 +73,8 @@ Makes a node one more member, while locks are held:
 A set of an even number tolerates no more dead nodes than one of the next smaller odd number: to
 tolerate one more, add two. Every member has to answer. Between two changes of the number of
 members there is one longest lease: the command waits for its end, and says so. Interrupted, it is
-finished by the same command, and undone by redlock set remove NODE.
+undone by redlock set remove NODE, and finished by the same command, which then lets NODE wait for
+one longest lease before it counts.
 
 Exits 0 if every member that can be asked names the new members, 1 if one is left alone, 69 if one
 could not be asked or the members would be no quorum, 64 for an address that is none. It needs the
@@ -174,7 +175,54 @@ class SetChange {
     return show_adoptions(*adoptions, format_);
   }
 
+ protected:
+  /// As every client does, this one goes on with the new member, and gives it its marker when it
+  /// has waited for so long.
+  static Adoptions wait_for(const std::string& node, const Client& client,
+                            const AdoptionCall& again) {
+    const auto began = BootClock::now();
+    const Admin admin(client);
+    const auto marked = admin.marked_set();
+    auto longest = client.options().lease;
+    if (marked && *marked) {
+      longest = std::max((*marked)->max_lease, (*marked)->announced_max_lease);
+    }
+    for (auto told = began;;) {
+      if (BootClock::now() >= told) {
+        say_that_it_waits(node, longest, BootClock::now() - began);
+        told += std::chrono::seconds(10);
+      }
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      // Of any lock: the report says of each node whether it grants one.
+      const auto report = admin.inspect(set_change_lock);
+      if (!report) return tl::make_unexpected(report.error());
+      const auto its = std::ranges::find(report->nodes, node, &NodeLock::node);
+      if (its == report->nodes.end()) {
+        if (BootClock::now() < began + follows_within) continue;
+        throw Exit(exit_no_quorum, node +
+                                       " is a member, but clients with this list do not find it; "
+                                       "give the same command with the list of today's members");
+      }
+      // Until it has its marker it is like a member that has lost its data, when it was reached.
+      if (its->answered() && its->quarantine) continue;
+      auto now = again(admin);
+      if (!now || std::ranges::none_of(*now, waits)) return now;
+    }
+  }
+  static void say_that_it_waits(const std::string& node, std::chrono::milliseconds max_lease,
+                                std::chrono::nanoseconds waited) {
+    const auto left = std::chrono::ceil<std::chrono::seconds>(
+        std::max<std::chrono::nanoseconds>(max_lease * 11 / 10 - waited, {}));
+    say(
+        fmt::format("{} is a member, and grants locks in about {} s, when leases are over that "
+                    "others may have confirmed without it",
+                    node, left.count()));
+  }
+
  private:
+  /// A client reads the members with each of its probes.
+  static constexpr std::chrono::seconds follows_within{20};
+
   virtual Adoptions make(const Client& client) = 0;
 
   NodeOptions nodes_;
@@ -192,11 +240,14 @@ class ResizeSet final : public SetChange {
 
  private:
   Adoptions make(const Client& client) override {
+    const auto call = [&](const Admin& admin) { return (admin.*Change)(node_); };
     for (auto told = BootClock::time_point::min();;) {
-      auto adoptions = change(client, [&](const Admin& admin) { return (admin.*Change)(node_); });
+      auto adoptions = change(client, call);
       if (!adoptions) return adoptions;
       const auto node = std::ranges::find_if(*adoptions, waits);
       if (node == adoptions->end()) return adoptions;
+      const bool is_new = node->left == node->left.zero();  // the others say for how long
+      if (is_new) return wait_for(std::string(node->node), client, call);
       if (BootClock::now() >= told) {
         say(node->node + ": " + node->detail);
         told = BootClock::now() + between_reports;
@@ -226,54 +277,12 @@ class ReplaceMember final : public SetChange {
         change(client, [&](const Admin& admin) { return admin.replace(old_, new_, leases); });
     if (!adoptions) return adoptions;
     const auto node = std::ranges::find_if(*adoptions, waits);
-    return node == adoptions->end() ? std::move(adoptions)
-                                    : wait_for(std::string(node->node), client);
+    if (node == adoptions->end()) return adoptions;
+    return wait_for(std::string(node->node), client, [&](const Admin& admin) {
+      return admin.replace(old_, new_, OldLeases::may_live);
+    });
   }
 
-  /// As every client does, this one goes on with the new member, and gives it its marker when it
-  /// has waited for so long.
-  Adoptions wait_for(const std::string& node, const Client& client) const {
-    const auto began = BootClock::now();
-    const Admin admin(client);
-    const auto marked = admin.marked_set();
-    auto longest = client.options().lease;
-    if (marked && *marked) {
-      longest = std::max((*marked)->max_lease, (*marked)->announced_max_lease);
-    }
-    for (auto told = began;;) {
-      if (BootClock::now() >= told) {
-        say_that_it_waits(node, longest, BootClock::now() - began);
-        told += std::chrono::seconds(10);
-      }
-      std::this_thread::sleep_for(std::chrono::seconds(1));
-      const auto report = admin.inspect("redlock-set-replace");  // any name: of the nodes it says
-      if (!report) return tl::make_unexpected(report.error());   // whether they grant locks
-      const auto its = std::ranges::find(report->nodes, node, &NodeLock::node);
-      if (its == report->nodes.end()) {
-        if (BootClock::now() < began + follows_within) continue;
-        throw Exit(exit_no_quorum, node +
-                                       " is a member, but clients with this list do not find it; "
-                                       "give the same command with a list that has it in place of "
-                                       "the one that left");
-      }
-      // Until it has its marker it is like a member that has lost its data, when it was reached.
-      if (its->answered() && its->quarantine) continue;
-      auto now = admin.replace(old_, new_, OldLeases::may_live);
-      if (!now || std::ranges::none_of(*now, waits)) return now;
-    }
-  }
-  static void say_that_it_waits(const std::string& node, std::chrono::milliseconds max_lease,
-                                std::chrono::nanoseconds waited) {
-    const auto left = std::chrono::ceil<std::chrono::seconds>(
-        std::max<std::chrono::nanoseconds>(max_lease * 11 / 10 - waited, {}));
-    say(
-        fmt::format("{} is a member, and grants locks in about {} s, when leases are over that "
-                    "its predecessor may have confirmed",
-                    node, left.count()));
-  }
-
-  /// It reads the members with each of its probes.
-  static constexpr std::chrono::seconds follows_within{20};
   bool over_ = false;
   std::string old_;
   std::string new_;
