@@ -329,7 +329,7 @@ enum class Adoption {
   written,        ///< the node had no marker and has one now
   already_there,  ///< the node has a marker of this set, which names its members by now
   disagrees,      ///< the node has a marker of another set, or of former members of this one, or
-                  ///< of later ones; nothing was changed
+                  ///< of later ones, or takes part in another change; nothing was changed
   unconfirmed,    ///< the node is no member: `replaced` does not name it, its address is that of
                   ///< no member (or another node has that member's data), or it could not be given
                   ///< the fences, or keeps the marker of an earlier membership; or the other nodes
@@ -344,7 +344,8 @@ enum class Adoption {
 
 /// The name of the lock that `redlock set` holds while it changes the set: a second operator waits,
 /// and is told who has it. A program that calls replace(), add(), remove() or set_max_lease() takes
-/// this lock for the same purpose. No guarantee rests on it.
+/// this lock for the same purpose. No guarantee rests on it: of two changes at once, one at most
+/// tells any member (docs/safety.md, A6).
 inline constexpr const char* set_change_lock = "redlock-set";
 
 /// What an operator knows of the leases confirmed by a member that is to be replaced.
@@ -453,10 +454,11 @@ class REDLOCK_EXPORT Admin {
   /// redis://, rediss:// or unix:// as `from` is. Fails with invalid_argument, doing nothing, if
   /// neither is a member, or `from` answers as one although its leases are said to be over; with
   /// no_quorum, doing nothing, if too few counters can be read, if `to` belongs to another set or
-  /// has the data of another member, or if the set has fewer than three. Changes nothing where it
-  /// is not known who the members are (`unconfirmed`). If `to` was a member before, its marker of
-  /// then is deleted when a quorum names it and it has the fences. Asks as adopt() does, and those
-  /// whom the nodes name.
+  /// has the data of another member, if `from` answers and names more members or fewer, or if the
+  /// set has fewer than three. Changes nothing where it is not known who the members are, or
+  /// another change is made at the same time (`unconfirmed`). If `to` was a member before, its
+  /// marker of then is deleted when a quorum names it and it has the fences. Asks as adopt() does,
+  /// and those whom the nodes name.
   [[nodiscard]] Result<std::vector<NodeAdoption>> replace(
       std::string_view from, std::string_view to, OldLeases leases = OldLeases::may_live) const;
 

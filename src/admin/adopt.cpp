@@ -42,8 +42,6 @@ constexpr auto* too_few_to_replace =
 constexpr auto* none_is_member =
     "none of the members that stay shows a set; start them, and if they have lost their data, "
     "adopt the set anew, with the new node in its list, when all leases are over (redlock adopt)";
-constexpr auto* other_shown =
-    "it shows another change, which may still be made; give the same command again";
 constexpr auto* not_all =
     "a new set is adopted when all its nodes can be asked: start the others and adopt again, or "
     "correct the list";
@@ -149,7 +147,14 @@ class Joining final : Adopting {
     if (auto done = take_places(*its); !done) return done;
     auto commands = as_members(*its);
     if (auto done = see_fences(commands, query_.quorum()); !done) return done;
-    if (auto done = write_members(commands, *its); !done) return done;
+    if (!move_.is_none() || !std::ranges::all_of(commands, &std::vector<QueryCommand>::empty)) {
+      const auto before = answering();
+      const auto ready = prepare(*its);
+      if (!ready) return tl::make_unexpected(ready.error());
+      if (answering() < before) return join();  // what these show decides nothing any more
+      if (!*ready) return none_is_told();
+      if (auto done = write(commands, *its); !done) return done;
+    }
     const auto with_it = std::ranges::count_if(adoptions_, [](const NodeAdoption& node) {
       return node.cause == Cause::none &&
              (node.adoption == Adoption::already_there || node.adoption == Adoption::written);
@@ -162,7 +167,7 @@ class Joining final : Adopting {
       if (!agreed) {
         unconfirmed(node, not_agreed);
       } else if (joins(node)) {
-        const auto votes = admit(node, query_.quorum(), *its);
+        const auto votes = admit(node, query_.quorum(), query_.quorum(), *its);
         if (!votes) return tl::make_unexpected(votes.error());
       }
       const auto found = adoptions_[node].adoption;
@@ -173,22 +178,9 @@ class Joining final : Adopting {
     return write(commands, *its);
   }
 
-  /// First where the members of before are shown, then where later ones are: another operator may
-  /// be making that other change now, which needs the former nodes as well. What these were told,
-  /// or may have been, decides whether the latter may still be told otherwise.
-  Result<void> write_members(const OfNodes& all, const SetConfiguration& its) {
-    OfNodes first(nodes_.size());
-    OfNodes then(nodes_.size());
+  Result<void> none_is_told() {
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (all[node].empty()) continue;
-      const auto shown = markers_[node]->configuration();
-      (shown == base_ || shown == its ? first : then)[node] = all[node];
-    }
-    if (auto done = write(first, its); !done) return done;
-    if (std::ranges::all_of(then, &std::vector<QueryCommand>::empty)) return {};
-    if (!may_be_left(its)) return write(then, its);
-    for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      if (!then[node].empty()) unconfirmed(node, other_shown);
+      if (adoptions_[node].adoption != Adoption::already_there) unconfirmed(node, none_told);
     }
     return {};
   }
@@ -208,7 +200,7 @@ class Joining final : Adopting {
   /// on, under another epoch, if none of the others can have had a quorum; otherwise nothing.
   [[nodiscard]] std::optional<SetConfiguration> configuration() {
     std::map<std::string, std::uint32_t> named;
-    ShownLists shown;
+    std::vector<std::pair<SetConfiguration, std::uint32_t>> shown;
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (!accepted(node) || !markers_[node] || has_no_say(node)) continue;
       auto its = markers_[node]->configuration();
@@ -220,7 +212,12 @@ class Joining final : Adopting {
     std::erase_if(shown, [&](const auto& each) { return named[each.first.set] < query_.quorum(); });
     if (shown.empty()) return std::nullopt;
     std::ranges::sort(shown, {}, [](const auto& each) { return each.first.epoch; });
-    const auto is_past = [&](const auto& each) { return is_left(each.first, shown); };
+    // A quorum of the nodes show later ones, of which one may be in force.
+    const auto is_past = [&](const auto& each) {
+      std::uint32_t later = 0;
+      for (const auto& [next, count] : shown) later += next.epoch > each.first.epoch ? count : 0;
+      return later >= query_.quorum();
+    };
     shown.erase(shown.begin(), std::ranges::find_if_not(shown, is_past));
     const auto of_quorum = std::ranges::find_if(
         shown, [&](const auto& each) { return each.second >= query_.quorum(); });
@@ -229,6 +226,7 @@ class Joining final : Adopting {
         count < query_.quorum() && shown.size() > 1 && shown[1].first.epoch == base.epoch;
     base_ = base;
     SetConfiguration its = base;
+    later_.clear();
     for (const auto& [address, elsewhere] : named_.shown) later_.push_back(elsewhere);
     for (const auto& [next, its_count] : shown) {
       later_.push_back(next);
@@ -241,34 +239,23 @@ class Joining final : Adopting {
     const bool has_other_leases = may_be_kept && keep_longest_leases(its);
     if (may_be_left(its)) return std::nullopt;
     if (is_rivalled || has_other_leases) its.epoch = next_epoch();
+    // Those that a quorum shows are made. Otherwise a node that does not answer may still be told
+    // of others by an earlier change, and counts no more for these.
     const bool is_done = its.at(move_.to) != nullptr && its.at(move_.from) == nullptr;
-    if (is_done && last_epoch() > its.epoch) its.epoch = next_epoch();
+    if (is_done && (last_epoch() > its.epoch || showing(its) < query_.quorum())) {
+      its.epoch = next_epoch();
+    }
     return its;
   }
 
-  using ShownLists = std::vector<std::pair<SetConfiguration, std::uint32_t>>;
-
-  /// Whether a quorum of the nodes show later members, who may be in force, or others that may have
-  /// come after these. Two changes that were begun at once are none of each other's.
-  [[nodiscard]] bool is_left(const SetConfiguration& its, const ShownLists& shown) const {
-    return std::ranges::any_of(shown, [&](const auto& made) {
-      std::uint32_t later = 0;
-      for (const auto& [next, count] : shown) {
-        const bool may_follow =
-            next.epoch >= made.first.epoch && !comes_back(its, made.first, next);
-        later += may_follow ? count : 0;
-      }
-      return made.first.epoch > its.epoch && made.first.members != its.members &&
-             later >= query_.quorum();
-    });
-  }
-
-  /// Whether a member of before that `made` left out is in `next`, by its id.
-  [[nodiscard]] static bool comes_back(const SetConfiguration& before, const SetConfiguration& made,
-                                       const SetConfiguration& next) {
-    return std::ranges::any_of(before.members, [&](const Member& member) {
-      return !made.has(member.id) && next.has(member.id);
-    });
+  /// How many of those who stay show it.
+  [[nodiscard]] std::uint32_t showing(const SetConfiguration& its) const {
+    std::uint32_t count = 0;
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      const bool counts = !joins(node) && accepted(node) && is_member(node);
+      count += counts && markers_[node]->configuration() == its ? 1 : 0;
+    }
+    return count;
   }
 
   /// Whether the new member may have had its marker already, and have lost it with what it granted:
@@ -321,7 +308,7 @@ class Joining final : Adopting {
       const auto shown = shown_by(member);
       const bool is_new = !base_.has(member.id);
       fresh += is_new ? 1 : 0;
-      const bool leaves_now = member.address == move_.from && shown == base_;
+      const bool leaves_now = member.address == move_.from && shown && shown->epoch <= base_.epoch;
       const bool knows = shown && shown->epoch >= its.epoch && may_follow(its, *shown);
       told += knows || leaves_now || (!shown && !is_new) ? 1 : 0;
     }
@@ -331,7 +318,9 @@ class Joining final : Adopting {
   /// Whether it may have been made after `its`: no member that this left out comes back by its id.
   [[nodiscard]] bool may_follow(const SetConfiguration& its, const SetConfiguration& shown) const {
     if (shown.epoch == its.epoch) return shown == its;
-    return !comes_back(base_, its, shown);
+    return std::ranges::none_of(base_.members, [&](const Member& member) {
+      return !its.has(member.id) && shown.has(member.id);
+    });
   }
 
   /// What the member shows; nothing if it is silent, or has lost its marker, or if the node that
@@ -354,7 +343,7 @@ class Joining final : Adopting {
     return after.epoch > before.epoch && before.at(move_.from) != nullptr &&
            after.at(move_.from) == nullptr &&
            std::ranges::all_of(after.members, [&](const Member& member) {
-             return member.address == move_.to || before.at(member.address) != nullptr;
+             return member.address == move_.to || before.has(member.id);
            });
   }
 
@@ -368,6 +357,15 @@ class Joining final : Adopting {
     }
     if (place != nullptr && has_new) {
       return refused(move_.to + " took the place of a member meanwhile: " + other_change);
+    }
+    const auto old = named_.shown.find(move_.from);
+    if (place != nullptr && old != named_.shown.end() &&
+        old->second.members.size() != its.members.size()) {
+      return refused(
+          move_.from + ": its marker names " + std::to_string(old->second.members.size()) +
+          " members, and the others " + std::to_string(its.members.size()) +
+          ": a change of their number was interrupted, which is to be finished or undone "
+          "first; or stop it, for good, and give the same command again");
     }
     std::uint32_t members = 0;
     for (std::size_t node = 0; node < nodes_.size(); ++node) members += is_member(node) ? 1 : 0;

@@ -27,6 +27,9 @@ constexpr auto* until_leases_are_over =
     "it takes its place when every lease is over that may have been confirmed in it before: a "
     "client gives it its marker when it has run for one longest lease from now on";
 constexpr auto* beside = "another adoption has changed its marker at the same time; run it again";
+constexpr auto* in_another =
+    "another operator is changing the members at the same time; give the same command again when "
+    "that one has ended";
 constexpr auto* not_any_more =
     "it is no member of its set any more: another node has taken its place; correct the list";
 constexpr auto* promoted_behind =
@@ -248,8 +251,9 @@ Result<void> Adopting::see_fences(const OfNodes& commands, std::uint32_t quorum)
   return too_few_fences(nodes_[to].label + " and of a quorum of the others");
 }
 
-Result<bool> Adopting::admit(std::size_t node, std::uint32_t quorum, const SetConfiguration& its) {
-  const auto carried = carry_fences(query_, healths(), node, quorum + 1, quorum);
+Result<bool> Adopting::admit(std::size_t node, std::uint32_t read, std::uint32_t quorum,
+                             const SetConfiguration& its) {
+  const auto carried = carry_fences(query_, healths(), node, read + 1, quorum);
   if (!carried) return tl::make_unexpected(carried.error());
   if (!*carried) {
     unconfirmed(node, without_fences);
@@ -257,7 +261,7 @@ Result<bool> Adopting::admit(std::size_t node, std::uint32_t quorum, const SetCo
   }
   // From now on a client may give it a new one.
   if (was_member(node, its)) {
-    if (auto done = clear_former(node); !done) return tl::make_unexpected(done.error());
+    if (auto done = clear_former(node, its); !done) return tl::make_unexpected(done.error());
     if (is_member(node)) return false;
   }
   if (move_.leases == OldLeases::may_live || may_have_voted_) {
@@ -304,14 +308,17 @@ Result<void> Adopting::may_join() const {
   return refused(move_.to + ": " + client::another_set(markers_[node]->set_name, another));
 }
 
-Result<void> Adopting::clear_former(std::size_t node) {
+Result<void> Adopting::clear_former(std::size_t node, const SetConfiguration& its) {
   OfNodes commands(nodes_.size());
-  commands[node] = {{"DEL", std::string(set_.layout.marker)}};
+  commands[node] = command(node, its, {markers_[node]->state(), wire::AdoptionStep::Kind::leaves});
   const auto answers = query_.ask(commands, query_.options().node_timeout);
   if (!answers) return tl::make_unexpected(answers.error());
-  const auto trouble = trouble_of((*answers)[node].answers[0], nodes_[node]);
-  if (trouble.cause == Cause::none) {
+  const auto& answer = (*answers)[node].answers[0];
+  const auto trouble = trouble_of(answer, nodes_[node], commands[node][0][1]);
+  if (wire::was_adopted(answer)) {
     markers_[node].reset();
+  } else if (trouble.cause == Cause::none) {
+    disagrees(node, beside);
   } else {
     unconfirmed(node, "it was a member before, and its marker of then could not be removed (" +
                           trouble.detail + "); when it can be, give the same command again");
@@ -363,7 +370,7 @@ std::vector<QueryCommand> Adopting::as_member(std::size_t node, const SetConfigu
     // A client may have vouched for it that did not know for how long to wait.
     disagrees(node, promoted_behind);
   } else if (shown != its) {
-    return command(node, its, {marker.state()});
+    return command(node, its, {marker.state(), wire::AdoptionStep::Kind::joins, change_});
   } else if (was_replica && vouching_ == Vouching::yes) {
     return command(node, its, {});
   } else {
@@ -382,18 +389,42 @@ std::vector<QueryCommand> Adopting::command(std::size_t node, const SetConfigura
   return {wire::adoption_command(set, {id, its}, step, vouches ? promotions_[node] : "")};
 }
 
-Result<bool> Adopting::all_would(const OfNodes& all, const SetConfiguration& its) {
-  OfNodes commands(nodes_.size());
+Result<bool> Adopting::prepare(const SetConfiguration& its) {
+  OfNodes asks(nodes_.size());
   for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    if (all[node].empty()) continue;
-    commands[node] = command(node, its, {markers_[node]->state(), wire::AdoptionStep::Kind::asks});
+    if (!accepted(node) || !is_member(node) || was_member(node, its)) continue;
+    const wire::AdoptionStep step{markers_[node]->state(), wire::AdoptionStep::Kind::asks, change_};
+    asks[node] = command(node, its, step);
   }
-  if (auto done = write(commands, its); !done) return tl::make_unexpected(done.error());
+  if (auto done = write(asks, its); !done) return tl::make_unexpected(done.error());
+  OfNodes promised(nodes_.size());
   for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    const bool waits = adoptions_[node].adoption == Adoption::waits;
-    if (!all[node].empty() && (waits || !accepted(node))) return false;
+    const bool takes = accepted(node) && adoptions_[node].adoption != Adoption::waits;
+    if (!asks[node].empty() && takes) promised[node] = {wire::change_command(set_)};
   }
-  return true;
+  // Of two changes that ask in different orders neither has all promises.
+  const auto answers = query_.ask(promised, query_.options().node_timeout);
+  if (!answers) return tl::make_unexpected(answers.error());
+  bool all_ready = true;
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (!promised[node].empty()) {
+      const auto& answer = (*answers)[node].answers[0];
+      const auto trouble = trouble_of(answer, nodes_[node]);
+      if (trouble.cause != Cause::none) fail(node, trouble.cause, trouble.detail);
+      if (accepted(node) && text_of(answer) != change_) disagrees(node, in_another);
+    }
+    const auto found = adoptions_[node].adoption;
+    const bool refuses = found == Adoption::waits || found == Adoption::disagrees;
+    all_ready = all_ready && (asks[node].empty() || !refuses);
+  }
+  return all_ready;
+}
+
+Result<bool> Adopting::all_would(const SetConfiguration& its) {
+  const auto before = answering();
+  auto ready = prepare(its);
+  if (ready) *ready = *ready && answering() == before;
+  return ready;
 }
 
 Result<void> Adopting::tell_in_turn(const OfNodes& all, const std::vector<std::size_t>& order,
@@ -471,6 +502,7 @@ void Adopting::read(std::size_t node, const wire::Answer& answer, const std::str
     return;
   }
   if (text_of(answer) == "ready") return;
+  if (wire::promised_another(answer)) return disagrees(node, in_another);
   if (text_of(answer) == "written") {
     adoption.adoption = is_member(node) ? Adoption::already_there : Adoption::written;
     return;

@@ -83,6 +83,9 @@ constexpr auto* without_marker =
     ": it is named as a member, and has no marker: another change was interrupted, which is to be "
     "finished with the same redlock set command, or undone, first; or it has lost its data, and "
     "has to be a member again first (redlock doctor)";
+constexpr auto* none_told =
+    "this time no member was told who the members are, as not all would take that now; give the "
+    "same command again";
 constexpr auto* told_in_turn =
     "it was not told, as one before it was not; give the same command again";
 
@@ -117,9 +120,10 @@ class Adopting {
                    "take the user redlock-admin");
   }
   /// The new member, when it has no marker of this configuration. The fences of so many others are
-  /// to be read, which is a quorum of theirs, so that one knows each token. Whether it gets its
-  /// marker now.
-  Result<bool> admit(std::size_t node, std::uint32_t quorum, const SetConfiguration& its);
+  /// read, a quorum of theirs at least, so that one knows each token. Whether it gets its marker
+  /// now.
+  Result<bool> admit(std::size_t node, std::uint32_t read, std::uint32_t quorum,
+                     const SetConfiguration& its);
   [[nodiscard]] std::uint64_t last_epoch() const;
   /// One that no other configuration has: a node that cannot be asked, or is being replaced, may
   /// name members that an interrupted replacement told it, and messages name the epoch alone.
@@ -129,8 +133,15 @@ class Adopting {
   [[nodiscard]] Result<void> may_join() const;
   /// Of each node that stays a member.
   OfNodes as_members(const SetConfiguration& its);
-  /// Whether each of those that are to be told would take it.
-  Result<bool> all_would(const OfNodes& all, const SetConfiguration& its);
+  /// Before a member is told, each one that answers promises to execute nothing of an earlier
+  /// change, as in Paxos. One that does not is from now on like one that never answered. Whether
+  /// all others are still as they were seen, would take it, and take part in no other change.
+  Result<bool> prepare(const SetConfiguration& its);
+  [[nodiscard]] std::ptrdiff_t answering() const {
+    return std::ranges::count(adoptions_, Cause::none, &NodeAdoption::cause);
+  }
+  /// The same, where each one that answers has to promise.
+  Result<bool> all_would(const SetConfiguration& its);
   /// One after the other, in this order, until one is not told.
   Result<void> tell_in_turn(const OfNodes& all, const std::vector<std::size_t>& order,
                             const SetConfiguration& its);
@@ -188,6 +199,7 @@ class Adopting {
   const std::vector<wire::NodeAddress>& nodes_;
   const MemberMove move_;
   const Vouching vouching_;
+  const std::string change_ = new_id();
   const wire::SetTerms set_;  // the longest lease of who adopts; of others it does not matter
   std::vector<NodeAdoption> adoptions_;
   std::vector<std::string> promotions_;  // of those that were replicas
@@ -198,7 +210,8 @@ class Adopting {
   std::vector<QueryCommand> as_member(std::size_t node, const SetConfiguration& its);
   /// Whether a member shows a longer longest lease than these.
   [[nodiscard]] bool is_behind_another(const SetConfiguration& its) const;
-  Result<void> clear_former(std::size_t node);
+  /// If it still is as it was seen: the node may have become a member by another change.
+  Result<void> clear_former(std::size_t node, const SetConfiguration& its);
 };
 
 }  // namespace redlock::admin

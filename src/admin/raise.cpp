@@ -62,11 +62,11 @@ class Raise final : Adopting {
     }
     its.announced = max_lease_;
     its.epoch = epoch_of(its);
-    auto commands = as_members(its);
+    const auto commands = as_members(its);
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (!accepted(node)) return refused(nodes_[node].label + ": " + adoptions_[node].detail);
     }
-    const auto would = all_would(commands, its);
+    const auto would = all_would(its);
     if (!would) return tl::make_unexpected(would.error());
     if (*would) {
       if (auto done = tell_in_turn(commands, all_nodes(), its); !done) return done;
@@ -102,6 +102,9 @@ class Raise final : Adopting {
 
   Result<void> put_in_force(const SetConfiguration& its) {
     const auto commands = as_members(its);
+    const auto would = all_would(its);
+    if (!would) return tl::make_unexpected(would.error());
+    if (!*would) return not_told(none_told);
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (!commands[node].empty()) adoptions_[node].adoption = Adoption::unconfirmed;
     }

@@ -26,9 +26,6 @@ constexpr auto* two_changes =
     "docs/operations.md, \"More nodes, or fewer\"";
 constexpr auto* other_nodes =
     "the members changed while they were asked; give the same command again";
-constexpr auto* none_told =
-    "this time no member was told who the members are, as not all would take that now; give the "
-    "same command again";
 
 class Resize final : Adopting {
  public:
@@ -51,9 +48,9 @@ class Resize final : Adopting {
     former_size_ = move_.to.empty() ? size + 1 : size - 1;
     const std::uint32_t quorum = engine::quorum_of(former_size_);
     const auto commands = as_members(*target);
-    if (auto done = see_fences(commands, quorum); !done) return done;
+    if (auto done = see_fences(commands, fences_to_read(size)); !done) return done;
     if (auto done = carry_all(); !done) return done;
-    const auto would = all_would(commands, *target);
+    const auto would = all_would(*target);
     if (!would) return tl::make_unexpected(would.error());
     if (*would) {
       if (auto done = tell_in_turn(commands, in_turn(commands, *target), *target); !done)
@@ -84,12 +81,18 @@ class Resize final : Adopting {
   Result<void> add_new_member(const SetConfiguration& target) {
     const std::size_t node = new_node();
     if (is_member(node) && !was_member(node, target)) return {};
-    const auto votes = admit(node, engine::quorum_of(former_size_), target);
+    const auto size = static_cast<std::uint32_t>(target.members.size());
+    const auto votes = admit(node, fences_to_read(size), engine::quorum_of(former_size_), target);
     if (!votes) return tl::make_unexpected(votes.error());
     if (!*votes) return {};
     OfNodes commands(nodes_.size());
     commands[node] = command(node, target, {markers_[node] ? markers_[node]->state() : ""});
     return write(commands, target);
+  }
+
+  /// Of so many others: one may have taken a place itself, and have none yet.
+  [[nodiscard]] std::uint32_t fences_to_read(std::uint32_t size) const {
+    return std::min(former_size_, engine::quorum_of(size));
   }
 
   /// First those for which the number of members stays. If only some were told that a member
@@ -127,8 +130,7 @@ class Resize final : Adopting {
     const std::string& one = move_.to.empty() ? move_.from : move_.to;
     return more.members.size() == less.members.size() + 1 && more.at(one) != nullptr &&
            before.has_leases_of(its) && std::ranges::all_of(more.members, [&](const Member& each) {
-             const Member* const same = less.at(each.address);
-             return each.address == one || (same != nullptr && same->id == each.id);
+             return each.address == one || less.has(each.id);
            });
   }
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view written = "written";
 constexpr std::string_view resized = "resized ";
+constexpr std::string_view another = "another";
 
 const std::string* text_of(const Answer& answer) {
   return answer ? std::get_if<std::string>(&answer->data) : nullptr;
@@ -30,8 +31,17 @@ std::string size_stays(const SetTerms& set) {
 }
 
 const char* field_of(AdoptionStep::Kind kind) {
-  if (kind == AdoptionStep::Kind::asks) return "";
-  return kind == AdoptionStep::Kind::forms ? "forming" : "set";
+  switch (kind) {
+    case AdoptionStep::Kind::joins:
+      return "set";
+    case AdoptionStep::Kind::leaves:
+      return "former";
+    case AdoptionStep::Kind::forms:
+      return "forming";
+    case AdoptionStep::Kind::asks:
+      break;
+  }
+  return "";
 }
 
 }  // namespace
@@ -44,22 +54,16 @@ std::vector<std::string> adoption_command(const SetTerms& set, const engine::Mem
                                           const AdoptionStep& step, std::string_view promotion,
                                           const StillPending* pending) {
   const engine::SetConfiguration& its = marker.configuration;
-  std::vector<std::string> command{"EVAL",
-                                   std::string(scripts::adopt),
-                                   "2",
-                                   std::string(set.layout.marker),
-                                   std::string(set.layout.notes),
-                                   step.seen,
-                                   field_of(step.kind),
-                                   marker.id,
-                                   std::string(set.layout.id),
-                                   std::to_string(its.members.size()),
-                                   NodeMarker::max_lease_text(its.max_lease, its.announced),
-                                   its.set,
-                                   std::to_string(its.epoch),
-                                   NodeMarker::members_text(its.members),
-                                   std::string(promotion),
-                                   size_stays(set)};
+  std::vector<std::string> command{"EVAL", std::string(scripts::adopt),
+                                   step.change.empty() ? "2" : "3", std::string(set.layout.marker),
+                                   std::string(set.layout.notes)};
+  if (!step.change.empty()) command.emplace_back(set.layout.change);
+  command.insert(command.end(), {step.seen, field_of(step.kind), marker.id,
+                                 std::string(set.layout.id), std::to_string(its.members.size()),
+                                 NodeMarker::max_lease_text(its.max_lease, its.announced), its.set,
+                                 std::to_string(its.epoch), NodeMarker::members_text(its.members),
+                                 std::string(promotion), size_stays(set)});
+  if (!step.change.empty()) command.push_back(step.change);
   if (pending != nullptr) {
     command.push_back(pending->id);
     command.push_back(notes_kept(set));
@@ -99,6 +103,15 @@ std::optional<std::chrono::milliseconds> stays_for(const Answer& answer) {
   std::int64_t left = 0;
   std::from_chars(text->data() + resized.size(), text->data() + text->size(), left);
   return std::chrono::milliseconds(left);
+}
+
+std::vector<std::string> change_command(const SetTerms& set) {
+  return {"GET", std::string(set.layout.change)};
+}
+
+bool promised_another(const Answer& answer) {
+  const std::string* const text = text_of(answer);
+  return text != nullptr && *text == another;
 }
 
 std::optional<std::string> pending_id(const Answer& answer) {

@@ -21,9 +21,11 @@ struct AdoptionStep {
   std::string seen = {};  ///< NodeMarker::state() of the marker that it replaces; empty: none
   enum class Kind {
     joins,
-    forms,  ///< other members have to agree before it counts
-    asks,   ///< only whether the node would take it; nothing is told
+    leaves,  ///< the marker is removed
+    forms,   ///< other members have to agree before it counts
+    asks,    ///< whether the node would take it; it promises `change` then, and is told nothing
   } kind = Kind::joins;
+  std::string change = {};  ///< a random id, of a change of the members; empty: it is none
 };
 /// With which id a node that has no marker must still be pending, and the new one that it gets if
 /// it is not.
@@ -49,6 +51,10 @@ struct StillPending {
 [[nodiscard]] bool was_adopted(const Answer& answer);
 /// It was not, because the number of members was changed not long ago: how long it has to stay.
 [[nodiscard]] std::optional<std::chrono::milliseconds> stays_for(const Answer& answer);
+/// Asks which change of the members has the node's promise: the reply is its id.
+[[nodiscard]] std::vector<std::string> change_command(const SetTerms& set);
+/// It was not, because another change of the members has the node's promise.
+[[nodiscard]] bool promised_another(const Answer& answer);
 /// There is no marker: the id with which the node is pending.
 [[nodiscard]] std::optional<std::string> pending_id(const Answer& answer);
 

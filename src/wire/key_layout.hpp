@@ -14,6 +14,7 @@ struct KeyLayout {
   std::string_view id;              ///< which the marker names
   std::string_view marker;          ///< a hash: the set that the node belongs to
   std::string_view notes;           ///< a hash: that a node without a marker is pending
+  std::string_view change;          ///< the change of the members that has the node's promise
   std::string_view clock;           ///< there while the node's clock is not to be trusted
   std::string_view nothing;         ///< never there: a node that takes no write refuses one of it
   std::string_view lock_prefix;     ///< before a name in braces: the hash owner -> count
@@ -47,6 +48,7 @@ struct KeyLayout {
 inline constexpr KeyLayout redlock_layout{.id = "redlock-3",
                                           .marker = "redlock:node",
                                           .notes = "redlock:node:notes",
+                                          .change = "redlock:node:change",
                                           .clock = "redlock:node:clock",
                                           .nothing = "redlock:node:nothing",
                                           .lock_prefix = "redlock:lock:",

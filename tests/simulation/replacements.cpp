@@ -285,7 +285,8 @@ bool Replacements::adopts(NodeIndex node, const MemberChange& change, std::uint6
   const engine::Config& engine = scene_.plan.engine;
   const wire::SetTerms terms{.max_lease = scene_.plan.max_lease(),
                              .drift_factor = engine.drift_factor};
-  const wire::AdoptionStep step{scene_.nodes[node].data.marker_state(), kind};
+  const wire::AdoptionStep step{scene_.nodes[node].data.marker_state(), kind,
+                                std::to_string(epoch)};
   const std::string reply = servers_.ask(node, wire::adoption_command(terms, marker, step, {}));
   return reply.ends_with(kind == wire::AdoptionStep::Kind::asks ? "ready\r\n" : "written\r\n");
 }
@@ -298,8 +299,8 @@ bool Replacements::tell(NodeIndex node) {
   });
   // At the end nothing is refused any more.
   if (scene_.ending) servers_.set_marker(node, own_set, epoch_, change_->members);
-  if (!scene_.ending && !adopts(node, *change_, epoch_, wire::AdoptionStep::Kind::joins)) {
-    return false;
+  for (const auto kind : {wire::AdoptionStep::Kind::asks, wire::AdoptionStep::Kind::joins}) {
+    if (!scene_.ending && !adopts(node, *change_, epoch_, kind)) return false;
   }
   ++change_->told;
   change_->told_last = scene_.now;

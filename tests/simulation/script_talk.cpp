@@ -284,7 +284,8 @@ class ScriptTalk {
   const std::map<std::string, std::string> keys_{
       {"lock", layout.lock(the_name)},        {"fence", layout.fence(the_name)},
       {"line", layout.line(the_name)},        {"waiters", layout.waiters(the_name)},
-      {"marker", std::string(layout.marker)}, {"notes", std::string(layout.notes)}};
+      {"marker", std::string(layout.marker)}, {"notes", std::string(layout.notes)},
+      {"change", std::string(layout.change)}};
   long long now_ms_ = 1'800'000'000'000;
   std::string meaning_;
 };

@@ -61,6 +61,7 @@ inline constexpr auto documented_keys = std::to_array<DocumentedKey>({
     {"redlock:fence:identity:", DocumentedKey::Rest::random, 32, key_lives::a_minute},
     {"redlock:node", DocumentedKey::Rest::nothing, 9},
     {"redlock:node:notes", DocumentedKey::Rest::nothing, 1, key_lives::of_notes},
+    {"redlock:node:change", DocumentedKey::Rest::nothing, 32},
     {"redlock:node:clock", DocumentedKey::Rest::nothing, 5, key_lives::one_lease},
 });
 
