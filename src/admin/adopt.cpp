@@ -359,8 +359,8 @@ class Joining final : Adopting {
       return refused(move_.to + " took the place of a member meanwhile: " + other_change);
     }
     const auto old = named_.shown.find(move_.from);
-    if (place != nullptr && old != named_.shown.end() &&
-        old->second.members.size() != its.members.size()) {
+    const bool is_old = old != named_.shown.end() && old->second.set == its.set;
+    if (place != nullptr && is_old && old->second.members.size() != its.members.size()) {
       return refused(
           move_.from + ": its marker names " + std::to_string(old->second.members.size()) +
           " members, and the others " + std::to_string(its.members.size()) +
