@@ -139,6 +139,7 @@ class Joining final : Adopting {
   Result<void> join() {
     auto its = configuration();
     if (!its) {
+      if (lacks_promises_) return none_is_told();
       for (std::size_t node = 0; node < nodes_.size(); ++node) leave(node);
       return {};
     }
@@ -146,12 +147,17 @@ class Joining final : Adopting {
     may_have_voted_ = base_.at(move_.to) != nullptr || may_be_made(*its);
     if (auto done = take_places(*its); !done) return done;
     auto commands = as_members(*its);
-    if (auto done = see_fences(commands, query_.quorum()); !done) return done;
+    if (auto done = see_fences(commands, query_.quorum()); !done) {
+      return lacks_promises_ ? none_is_told() : done;
+    }
     if (!move_.is_none() || !std::ranges::all_of(commands, &std::vector<QueryCommand>::empty)) {
       const auto before = answering();
       const auto ready = prepare(*its);
       if (!ready) return tl::make_unexpected(ready.error());
-      if (answering() < before) return join();  // what these show decides nothing any more
+      if (answering() < before) {
+        lacks_promises_ = true;
+        return join();  // what these show decides nothing any more
+      }
       if (!*ready) return none_is_told();
       if (auto done = write(commands, *its); !done) return done;
     }
@@ -437,6 +443,7 @@ class Joining final : Adopting {
 
   const std::set<std::string>& replaced_;
   const NamedMembers named_;
+  bool lacks_promises_ = false;          // of nodes that answered before; each has its reason
   SetConfiguration base_;                // the members of before
   std::vector<SetConfiguration> later_;  // and all others that a node shows
 };
