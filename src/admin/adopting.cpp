@@ -402,7 +402,7 @@ Result<bool> Adopting::prepare(const SetConfiguration& its) {
     const bool takes = accepted(node) && adoptions_[node].adoption != Adoption::waits;
     if (!asks[node].empty() && takes) promised[node] = {wire::change_command(set_)};
   }
-  // Of two changes that ask in different orders neither has all promises.
+  // Of two changes that ask at once each might be the last at some, and tell these.
   const auto answers = query_.ask(promised, query_.options().node_timeout);
   if (!answers) return tl::make_unexpected(answers.error());
   bool all_ready = true;

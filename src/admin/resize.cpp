@@ -208,7 +208,11 @@ class Resize final : Adopting {
     if (!is_done || target.epoch < last_epoch()) target.epoch = next_epoch();
     for (const Member& member : target.members) {
       const auto same = std::ranges::find(nodes_, member.address, &wire::NodeAddress::address);
-      if (same == nodes_.end()) return refused(other_nodes);
+      if (same != nodes_.end()) continue;
+      const std::string& knows = shown.back().by;
+      return refused(knows + " names " + member.address +
+                     ", which was not asked; give the same command again, with " + knows +
+                     " as the list of nodes");
     }
     return shown.size() == 1 && is_done ? Result<SetConfiguration>(target) : has_quorum(target);
   }

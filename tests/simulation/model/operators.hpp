@@ -116,6 +116,7 @@ struct Operator {
   Small target = 0;    // 0: is not at it
   Small in_turn = 0;   // adds or removes; a replacement's messages come in any order
   Small asks = 0;      // all of them first whether they would take it
+  Small begins = 0;    // has told nobody, and another one may ask at the same time
   Small gives = 0;     // the new member its marker; otherwise a client does
   Small to = no_node;  // to be admitted at last
   Nodes left = 0;      // to be told
@@ -187,6 +188,7 @@ struct World {
       if (one.to == no_node) one.told = 0;
       const bool may_agree = one.to != no_node && is_agreed(one, one.told | one.left);
       if (one.target == 0 || (one.left == 0 && !may_agree)) one = {};
+      if (one.left == 0) one.begins = 0;
       for (unsigned node = 0; node < most_nodes; ++node) {
         if (!has(one.left, node) && one.to != node) one.seen[node] = 0;
       }

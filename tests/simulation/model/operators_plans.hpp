@@ -29,7 +29,8 @@ struct Rules {
   bool is_finished = true;          // before a client gives the new member its marker
   bool goes_on_anew = true;         // in a new epoch, unless a quorum shows it: configuration()
   // Where one goes on with what another one began.
-  bool members_promise = true;             // to execute nothing that he sends: prepare()
+  bool members_promise = true;             // to execute nothing that one sends: prepare()
+  bool one_has_all_promises = true;        // a look after the last one: prepare()
   bool members_are_compared_by_id = true;  // not by address: is_changed(), is_this_move()
   bool interrupted_ones_wait = true;       // the node to be added: add_new_member()
   bool only_former_markers_go = true;      // as they were seen: clear_former()
@@ -109,6 +110,7 @@ class Plans {
   }
   void add(const World& world, Plan plan) {
     const Nodes used = plan.it.left | bit(plan.it.to);
+    plan.it.begins = rules_.one_has_all_promises ? 0 : 1;
     for (unsigned node = 0; node < most_nodes; ++node) {
       plan.it.seen[node] = has(used, node) ? world.markers[node] : Small{0};
     }
@@ -192,6 +194,8 @@ class Plans {
     }
     const Nodes former = joins ? without(target.members, bit(node)) : target.members | bit(node);
     if (count(answer & target.members & former) < quorum(former) || target.id(node) > 2) return;
+    const bool all_answer = without(target.members, answer | bit(node)) == 0;
+    if (rules_.all_who_stay_answer && !all_answer) return;
     Plan plan;
     Operator& it = plan.it;
     unsigned told = 0;
