@@ -70,6 +70,10 @@ enum class Bug : std::uint8_t {
   members_by_one_node,
   resized_twice_at_once,
   longer_leases_not_awaited,
+  mixed_confirmations,
+  later_members_not_counted,
+  new_member_counts_at_once,
+  removed_node_votes,
   // In the loop that drives the engine, that is, in the simulator's client.
   timers_sleep_in_suspend,
   // In the program by which operators change the members, that is, in the simulator's operator.

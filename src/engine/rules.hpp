@@ -382,6 +382,31 @@ namespace redlock::engine::rules {
   return planted(Bug::members_by_one_node) ? 1 : quorum;
 }
 
+/// Whether a confirmation does not count beside that of a node which its members leave out: others
+/// may count without either. A quorum of each members that are shown keeps these apart as well, so
+/// that the bug leaves out both.
+[[nodiscard]] inline bool confirmations_are_apart() {
+  return !planted(Bug::mixed_confirmations);
+}
+
+/// Whether later members that some nodes show need a quorum, too, before the client knows them:
+/// their change may have been made.
+[[nodiscard]] inline bool later_members_count() {
+  return confirmations_are_apart() && !planted(Bug::later_members_not_counted);
+}
+
+/// Whether a node of which no marker was ever seen waits like one that lost it: it may have the
+/// place of one that confirmed leases.
+[[nodiscard]] inline bool waits_for_a_marker([[maybe_unused]] bool had_one) {
+  return had_one || !planted(Bug::new_member_counts_at_once);
+}
+
+/// Whether a node is one of these members. What it confirms is kept from counting in two ways,
+/// beside others and as a majority; the bug leaves out both.
+[[nodiscard]] inline bool is_member(bool is_listed) {
+  return is_listed || planted(Bug::removed_node_votes);
+}
+
 /// Whether a node must not count beside one that shows a later configuration of its set, which has
 /// a longer longest lease: its marker is of before that was announced to all members, so it came
 /// back from older data, and who learned from it waited too short a time for what others forgot.

@@ -93,6 +93,8 @@ void Quarantines::wait_from(Instant now, NodeIndex node) {
   Node& state = nodes_[node];
   state.suspect_since =
       rules::quarantined_from(now, state.up_since, state.durable, quarantine_of(node));
+  if (!rules::waits_for_a_marker(sets_.had_marker(node)))
+    *state.suspect_since -= quarantine_of(node);
 }
 
 void Quarantines::require_reading(NodeIndex node, bool required) {

@@ -84,12 +84,13 @@ bool SetMembership::removes(NodeIndex other, NodeIndex node) const {
   const SetConfiguration& its = before ? before->configuration : *known_;
   const std::string& id = before ? before->id : member_ids_[node];
   if (!shown->configuration.follows(its)) return false;
-  const bool is_none = !id.empty() && !shown->configuration.has(id);
+  const bool is_none = !id.empty() && !rules::is_member(shown->configuration.has(id));
   return is_none || rules::is_behind(its.longest_lease(), shown->configuration.longest_lease());
 }
 
 SetMembership::Conflict SetMembership::conflict_in(NodeSet nodes) const {
   Conflict found;
+  if (!rules::confirmations_are_apart()) return found;
   for (NodeIndex node = 0; node < slots(); ++node) {
     if (!nodes.contains(node)) continue;
     const NodeSet removed = removed_by_[node] & nodes;
@@ -166,7 +167,7 @@ std::uint32_t SetMembership::size_of(const SetConfiguration& its) const {
 bool SetMembership::is_of(NodeIndex node, const SetConfiguration& its) const {
   if (its.members.empty()) return true;
   const auto& shown = last_shown(node);
-  if (shown && shown->configuration.set == its.set) return its.has(shown->id);
+  if (shown && shown->configuration.set == its.set) return rules::is_member(its.has(shown->id));
   return has_place(node, its);
 }
 
@@ -186,6 +187,7 @@ void SetMembership::count_majorities() {
     if (!shown || shown->configuration.set != set_) continue;
     const SetConfiguration& its = shown->configuration;
     if (known_ && !its.follows(*known_)) continue;
+    if (!rules::later_members_count()) continue;
     majorities_.add_later(its.epoch, majority_of(its), node);
   }
   has_too_few_ = !majorities_.best(
@@ -268,7 +270,7 @@ const SetConfiguration* SetMembership::configuration() const {
 }
 
 bool SetMembership::contradicts(NodeIndex node, NodeSet counted) const {
-  if (!changing_) [[likely]]
+  if (!changing_ || !rules::confirmations_are_apart()) [[likely]]
     return false;
   if ((removed_by_[node] & counted) != NodeSet()) return true;
   if (counted.contains(node)) return false;

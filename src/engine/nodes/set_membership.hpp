@@ -54,6 +54,8 @@ class SetMembership {
   }
   [[nodiscard]] bool seen(NodeIndex node) const { return seen_.contains(node); }
   [[nodiscard]] bool has_marker(NodeIndex node) const { return markers_[node].has_value(); }
+  /// Or it had one when it was seen before.
+  [[nodiscard]] bool had_marker(NodeIndex node) const { return last_shown(node).has_value(); }
   /// Whether the node was asked for its marker then, or later.
   [[nodiscard]] bool was_asked(NodeIndex node, Instant since) const {
     return asked_[node] >= since;
