@@ -344,8 +344,8 @@ enum class Adoption {
 
 /// The name of the lock that `redlock set` holds while it changes the set: a second operator waits,
 /// and is told who has it. A program that calls replace(), add(), remove() or set_max_lease() takes
-/// this lock for the same purpose. No guarantee rests on it: of two changes at once, one at most
-/// tells any member (docs/safety.md, A6).
+/// this lock for the same purpose. No guarantee rests on it: what one of two changes at once tells
+/// is not taken by a member that has promised the other one (docs/safety.md, A6).
 inline constexpr const char* set_change_lock = "redlock-set";
 
 /// What an operator knows of the leases confirmed by a member that is to be replaced.

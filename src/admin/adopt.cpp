@@ -73,7 +73,7 @@ class Joining final : Adopting {
         return refused(nodes_[*node].label + ": its marker names " +
                        std::to_string(markers_[*node]->configuration().members.size()) +
                        " members, and " + std::to_string(nodes_.size()) +
-                       " are asked: " + other_change);
+                       " are asked: " + other_change + way_out);
       }
       if (nodes_.size() <= 2) return refused(too_few_to_replace);
     }
@@ -154,11 +154,8 @@ class Joining final : Adopting {
       const auto before = answering();
       const auto ready = prepare(*its);
       if (!ready) return tl::make_unexpected(ready.error());
-      if (answering() < before) {
-        lacks_promises_ = true;
-        return join();  // what these show decides nothing any more
-      }
       if (!*ready) return none_is_told();
+      if (answering() < before) return join_without();
       if (auto done = write(commands, *its); !done) return done;
     }
     const auto with_it = std::ranges::count_if(adoptions_, [](const NodeAdoption& node) {
@@ -182,6 +179,15 @@ class Joining final : Adopting {
       }
     }
     return write(commands, *its);
+  }
+
+  /// A member answers, and cannot promise: what it shows decides nothing any more.
+  Result<void> join_without() {
+    lacks_promises_ = true;
+    for (NodeAdoption& node : adoptions_) {
+      if (node.adoption == Adoption::already_there) node.adoption = Adoption::failed;  // for now
+    }
+    return join();
   }
 
   Result<void> none_is_told() {

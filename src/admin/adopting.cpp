@@ -19,13 +19,18 @@ namespace {
 constexpr auto* interrupted =
     "its marker is of a later epoch of the set than others: the list is old (compare it with "
     "redlock set show), or a change was interrupted; then finish it with the same redlock set "
-    "command, or undo it: replace NEW OLD, remove what was to be added, add what was to be removed";
+    "command, or undo it: replace NEW OLD, remove what was to be added, add what was to be "
+    "removed; "
+    "if another one was made since, give that one again";
 constexpr auto* without_fences =
     "it takes its place when it has the fences of the others, and too few could be read, or it "
     "refused; give the same command again";
 constexpr auto* until_leases_are_over =
     "it takes its place when every lease is over that may have been confirmed in it before: a "
     "client gives it its marker when it has run for one longest lease from now on";
+constexpr auto* not_reached =
+    ": it shows former members, and was not told of the change that most know; run redlock adopt "
+    "with the list of today (redlock set show), and give the same command again";
 constexpr auto* beside = "another adoption has changed its marker at the same time; run it again";
 constexpr auto* in_another =
     "another operator is changing the members at the same time; give the same command again when "
@@ -476,6 +481,26 @@ bool Adopting::keep_longest_leases(SetConfiguration& its) const {
   }
   its.announced = longest > its.max_lease ? longest : longest.zero();
   return its != before;
+}
+
+std::optional<std::string> Adopting::missed_change() const {
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    if (!accepted(node) || !is_member(node)) continue;
+    const SetConfiguration its = markers_[node]->configuration();
+    for (const auto& other : markers_) {
+      if (!other || other->set_name != its.set) continue;
+      const SetConfiguration later = other->configuration();
+      const auto showing = std::ranges::count_if(
+          markers_, [&](const auto& marker) { return marker && marker->configuration() == later; });
+      const auto size = static_cast<std::uint32_t>(later.members.size());
+      const bool is_other = later.epoch > its.epoch && later.members != its.members;
+      if (is_other && size == its.members.size() && later.has(markers_[node]->id) &&
+          static_cast<std::uint32_t>(showing) >= engine::quorum_of(size)) {
+        return nodes_[node].label + not_reached;
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 Result<void> Adopting::write(const OfNodes& commands, const SetConfiguration& its) {

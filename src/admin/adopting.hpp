@@ -27,6 +27,8 @@ namespace redlock::admin {
 inline constexpr auto* other_change =
     "another change of the members was interrupted; finish it with the same redlock set command, "
     "or undo it, first";
+inline constexpr auto* way_out =
+    "; if nothing of that helps, the way out is in docs/operations.md, \"More nodes, or fewer\"";
 inline constexpr auto* not_agreed =
     "it takes its place when a quorum of the members name it, and too few could be told; when they "
     "can be, give the same command again";
@@ -154,6 +156,9 @@ class Adopting {
   /// of them, and others may be held. What fewer show was not announced to all, or is wrong.
   /// Whether they are not those of `its`.
   bool keep_longest_leases(SetConfiguration& its) const;
+  /// Why a member shows others than a quorum of later members, as many, of whom it is one. Nothing
+  /// if none does.
+  [[nodiscard]] std::optional<std::string> missed_change() const;
   [[nodiscard]] bool joins(std::size_t node) const { return nodes_[node].address == move_.to; }
   /// Whether the marker of another node lists this one, by the id that is in its own.
   [[nodiscard]] bool is_listed(std::size_t node) const;

@@ -309,6 +309,9 @@ class NodeRules {
       warn("its marker says max_lease_ms " + node_.marker->max_lease_ms +
            ", and most say another: raising it was interrupted; finish it with `redlock set "
            "max-lease` and the longest of these, or a longer one");
+    } else if (its.members.size() == expected_.members.members.size() &&
+               expected_.members.follows(its) && its.members != expected_.members.members) {
+      warn("its marker names former members: it was not told of a change; run `redlock adopt`");
     } else if (!expected_.members.members.empty() && its != expected_.members) {
       warn(
           "its marker names other members than most: a change of the members was interrupted, so "

@@ -102,12 +102,12 @@ class Raise final : Adopting {
 
   Result<void> put_in_force(const SetConfiguration& its) {
     const auto commands = as_members(its);
-    const auto would = all_would(its);
-    if (!would) return tl::make_unexpected(would.error());
-    if (!*would) return not_told(none_told);
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
       if (!commands[node].empty()) adoptions_[node].adoption = Adoption::unconfirmed;
     }
+    const auto would = all_would(its);
+    if (!would) return tl::make_unexpected(would.error());
+    if (!*would) return not_told(none_told);
     if (auto done = tell_in_turn(commands, all_nodes(), its); !done) return done;
     return not_told(told_in_turn);
   }
@@ -139,7 +139,8 @@ class Raise final : Adopting {
       if (here.set != its.set) {
         return refused(nodes_[node].label + ": " + client::another_set(here.set, its.set));
       }
-      if (here.members != its.members) return refused(nodes_[node].label + ": " + other_change);
+      if (here.members == its.members) continue;
+      return refused(missed_change().value_or(nodes_[node].label + ": " + other_change + way_out));
     }
     if (its.set.empty()) return refused("no node that answers is a member of a set");
     keep_longest_leases(its);

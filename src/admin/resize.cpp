@@ -22,8 +22,7 @@ namespace {
 
 constexpr auto* two_changes =
     "more than one change was begun, and none can be finished like this; if one is of "
-    "max_lease_ms, give its redlock set max-lease again; else the way out is in "
-    "docs/operations.md, \"More nodes, or fewer\"";
+    "max_lease_ms, give its redlock set max-lease again";
 constexpr auto* other_nodes =
     "the members changed while they were asked; give the same command again";
 
@@ -190,14 +189,15 @@ class Resize final : Adopting {
         same->list.epoch = std::max(same->list.epoch, its.epoch);
       }
     }
-    if (shown.size() > 2) return refused(in_words(shown) + two_changes);
-    if (!why_not.empty()) return refused(why_not);
+    if (const auto missed = missed_change()) return refused(*missed);
+    if (shown.size() > 2) return refused(in_words(shown) + two_changes + way_out);
+    if (!why_not.empty()) return refused(why_not + (shown.size() > 1 ? way_out : ""));
     if (shown.empty()) return refused("no node that answers is a member of a set");
     std::ranges::sort(shown, {}, [this](const Shown& each) { return move_.is_done_in(each.list); });
     const SetConfiguration& last = shown.back().list;
     const bool is_done = move_.is_done_in(last);
     if (shown.size() == 2 && !(is_done && is_changed(shown.front().list, last))) {
-      return refused(in_words(shown) + other_change);
+      return refused(in_words(shown) + other_change + way_out);
     }
     if (shown.size() == 1 && is_done && move_.to.empty()) return no_member(last);
     begins_ = !is_done;

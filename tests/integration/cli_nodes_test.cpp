@@ -440,6 +440,30 @@ TEST_CASE_FIXTURE(AdoptedSet,
   fleet.resume(1);
 }
 
+TEST_CASE_FIXTURE(AdoptedSet, "a member that a change did not reach is told by adopt") {
+  const Fleet spares({.nodes = 2, .persistence = Persistence::always});
+  const auto former = fleet.run(1, {"HGET", "redlock:node", "members"});
+  fleet.kill(2);
+  exits_with(0, ask(fleet, {"set", "replace", fleet.uri(2), spares.uri(0), "--over"}));
+  fleet.run(1, {"HSET", "redlock:node", "epoch", "1", "members", former});  // it was not told
+  const Uris list{fleet.uri(0), fleet.uri(1), spares.uri(0)};
+  CHECK(contains(ask(list, {"doctor"}).out, "it was not told of a change; run `redlock adopt`"));
+  for (const Arguments& change : std::initializer_list<Arguments>{{"set", "add", spares.uri(1)},
+                                                                  {"set", "max-lease", "2m"}}) {
+    const auto refused = exits_with(69, ask(list, change));
+    CHECK(contains(refused.err, fleet.uri(1) + ": it shows former members, and was not told"));
+  }
+  exits_with(0, ask(list, {"adopt"}));
+  CHECK(epoch_on(fleet, 1) == epoch_on(fleet, 0));
+  CHECK(ask(list, {"doctor"}).status == 0);
+  // One that was interrupted before may have told it a later epoch.
+  fleet.run(1, {"HSET", "redlock:node", "epoch", "9000000", "members", former});
+  CHECK(contains(exits_with(1, ask(list, {"adopt"})).out, "another one was made since"));
+  exits_with(0, ask(list, {"set", "replace", fleet.uri(2), spares.uri(0)}));
+  CHECK(epoch_on(fleet, 1) == epoch_on(fleet, 0));
+  exits_with(0, ask(list, {"set", "add", spares.uri(1)}));
+}
+
 TEST_CASE_FIXTURE(AdoptedSet, "a list from before a replacement makes no second set") {
   Fleet spares({.nodes = 2, .persistence = Persistence::always});
   fleet.kill(2);

@@ -71,10 +71,11 @@ bool may_matter(std::string_view name, const Plan& plan) {
       return plan.lie == Lie::members;
     case Bug::resized_twice_at_once:
     case Bug::mixed_confirmations:
-    case Bug::later_members_not_counted:
     case Bug::new_member_counts_at_once:
     case Bug::removed_node_votes:
       return plan.spares > 0;
+    case Bug::later_members_not_counted:
+      return plan.parted;
     case Bug::fences_not_carried:
       return plan.parted && !plan.stopped_half_way;
     case Bug::resized_without_all:

@@ -93,9 +93,10 @@ class Adopt {
 
   int run() {
     auto client = nodes_.connect_to_look();
-    const auto adoptions =
-        change(client, [this](const Admin& admin) { return admin.adopt(replaced_); });
+    const auto adoptions = Admin(client).adopt(replaced_);
     if (!adoptions) throw failure(adoptions.error());
+    // Perhaps the client's options say why.
+    if (most_disagree(*adoptions)) NodeOptions::check_markers(client);
     return show_adoptions(*adoptions, format_);
   }
 
@@ -106,12 +107,6 @@ class Adopt {
 };
 
 }  // namespace
-
-Result<std::vector<NodeAdoption>> change(const Client& client, const AdoptionCall& call) {
-  auto adoptions = call(Admin(client));
-  if (adoptions && most_disagree(*adoptions)) NodeOptions::check_markers(client);
-  return adoptions;
-}
 
 int show_adoptions(const std::vector<NodeAdoption>& adoptions, Format format) {
   print(format == Format::json ? as_json(adoptions) : as_table(adoptions));

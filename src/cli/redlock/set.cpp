@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/core.h>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -179,7 +180,7 @@ class SetChange {
   /// As every client does, this one goes on with the new member, and gives it its marker when it
   /// has waited for so long.
   static Adoptions wait_for(const std::string& node, const Client& client,
-                            const AdoptionCall& again) {
+                            const std::function<Adoptions(const Admin&)>& again) {
     const auto began = BootClock::now();
     const Admin admin(client);
     const auto marked = admin.marked_set();
@@ -242,7 +243,7 @@ class ResizeSet final : public SetChange {
   Adoptions make(const Client& client) override {
     const auto call = [&](const Admin& admin) { return (admin.*Change)(node_); };
     for (auto told = BootClock::time_point::min();;) {
-      auto adoptions = change(client, call);
+      auto adoptions = call(Admin(client));
       if (!adoptions) return adoptions;
       const auto node = std::ranges::find_if(*adoptions, waits);
       if (node == adoptions->end()) return adoptions;
@@ -273,8 +274,7 @@ class ReplaceMember final : public SetChange {
  private:
   Adoptions make(const Client& client) override {
     const auto leases = over_ ? OldLeases::are_over : OldLeases::may_live;
-    auto adoptions =
-        change(client, [&](const Admin& admin) { return admin.replace(old_, new_, leases); });
+    auto adoptions = Admin(client).replace(old_, new_, leases);
     if (!adoptions) return adoptions;
     const auto node = std::ranges::find_if(*adoptions, waits);
     if (node == adoptions->end()) return adoptions;
@@ -301,9 +301,7 @@ class RaiseMaxLease final : public SetChange {
   }
 
  private:
-  Adoptions make(const Client& client) override {
-    return change(client, [&](const Admin& admin) { return admin.set_max_lease(max_lease_); });
-  }
+  Adoptions make(const Client& client) override { return Admin(client).set_max_lease(max_lease_); }
 
   std::chrono::milliseconds max_lease_{};
 };

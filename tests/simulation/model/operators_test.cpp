@@ -28,7 +28,7 @@ namespace redlock::simulation {
 namespace {
 
 /// Each is looked at by itself. A lease lives only for the first, as it would be in the way of the
-/// others. The last: where nobody is at it, there is a command that goes on if enough answer.
+/// others. The last: where nobody is at it, there is a command that can tell a quorum.
 enum class Promise : Small { exclusion, tokens, a_way_on };
 
 class Model {
@@ -78,7 +78,13 @@ class Model {
 
   bool is_stuck(const World& world) {
     const auto is_idle = [](const Operator& it) { return it.target == 0; };
-    return std::ranges::all_of(world.operators, is_idle) && plans_.of(world).empty();
+    const auto tells_a_quorum = [&](const Plan& plan) {
+      const Operator& it = plan.it;
+      const Configuration& target = it.target != 0 ? world.at(it.target) : plan.target;
+      return is_majority(it.left | it.told, target.members);
+    };
+    return std::ranges::all_of(world.operators, is_idle) &&
+           std::ranges::none_of(plans_.of(world), tells_a_quorum);
   }
 
   /// What each quorum does that some client may count now; one that breaks the promise, or none.
