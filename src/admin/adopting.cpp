@@ -35,6 +35,9 @@ constexpr auto* beside = "another adoption has changed its marker at the same ti
 constexpr auto* in_another =
     "another operator is changing the members at the same time; give the same command again when "
     "that one has ended";
+constexpr auto* promise_gone =
+    "it has lost what it noted a moment ago, perhaps with all its data; see to it (redlock "
+    "doctor), and give the same command again";
 constexpr auto* not_any_more =
     "it is no member of its set any more: another node has taken its place; correct the list";
 constexpr auto* promoted_behind =
@@ -127,7 +130,7 @@ Result<NamedMembers> ask_named_members(const Client& client) {
         if (!is_there && (agreed || round == 0)) named.members.push_back(*find(member));
       }
     }
-    if (agreed || named.are_of_two_sets() || options.nodes.empty()) break;
+    if (named.are_of_two_sets() || options.nodes.empty()) break;
     auto next = Client::create(options);
     if (!next) return tl::make_unexpected(next.error());
     query = tl::make_unexpected(Error{});  // it ends before its client
@@ -416,7 +419,8 @@ Result<bool> Adopting::prepare(const SetConfiguration& its) {
       const auto& answer = (*answers)[node].answers[0];
       const auto trouble = trouble_of(answer, nodes_[node]);
       if (trouble.cause != Cause::none) fail(node, trouble.cause, trouble.detail);
-      if (accepted(node) && text_of(answer) != change_) disagrees(node, in_another);
+      const auto noted = text_of(answer);
+      if (accepted(node) && noted != change_) disagrees(node, noted ? in_another : promise_gone);
     }
     const auto found = adoptions_[node].adoption;
     const bool refuses = found == Adoption::waits || found == Adoption::disagrees;

@@ -315,7 +315,8 @@ class NodeRules {
     } else if (!expected_.members.members.empty() && its != expected_.members) {
       warn(
           "its marker names other members than most: a change of the members was interrupted, so "
-          "finish it with the same `redlock set` command; or the list is old (`redlock set show`)");
+          "finish it with the same `redlock set` command (if another one was made since, with that "
+          "one); or the list is old (`redlock set show`)");
     }
   }
 

@@ -411,6 +411,22 @@ TEST_CASE_FIXTURE(AdoptedSet, "a member that runs is replaced when its leases ar
   waits(spare.uri(0), fleet.uri(2));  // it was left as it was, with its marker
 }
 
+TEST_CASE("a replacement goes on when a member is back that shows others") {
+  const Fleet fleet({.nodes = 5, .persistence = Persistence::always, .adopted = true});
+  run_on_all(fleet, {"HSET", "redlock:node", "max_lease_ms", "1500"});
+  const Fleet spare({.nodes = 1, .persistence = Persistence::always});
+  const auto former = fleet.run(1, {"HGET", "redlock:node", "members"});
+  Variables variables = with_quarantine;
+  variables.merge(variables_of(fleet));
+  Running replacement(patient({"set", "replace", fleet.uri(2), spare.uri(0)}), variables);
+  REQUIRE(replacement.await_err("grants locks in about"));
+  fleet.run(1, {"HSET", "redlock:node", "epoch", "9000000", "members", former});
+  CHECK(replacement.wait().status == 0);
+  CHECK(has_marker(spare, 0));
+  CHECK(epoch_on(fleet, 1) == epoch_on(fleet, 0));
+  CHECK(epoch_on(fleet, 0) > 9000000);
+}
+
 TEST_CASE_FIXTURE(AdoptedSet, "who waits for a new member vouches for no other one") {
   const Fleet spare({.nodes = 1, .persistence = Persistence::always});
   const auto id = fleet.run(1, {"HGET", "redlock:node", "id"});

@@ -344,8 +344,13 @@ TEST_CASE_FIXTURE(Growing, "an interrupted change of the number is finished, or 
   }
   SUBCASE("and the node that knows of it is replaced when it is stopped") {
     const Arguments replace{"set", "replace", fleet.uri(0), spares.uri(1)};
-    CHECK(contains(exits_with(69, set_command(fleet.uris(), replace)).err,
-                   fleet.uri(0) + ": its marker names 4 members, and the others 3"));
+    const std::string why = fleet.uri(0) + ": its marker names 4 members, and the others 3";
+    CHECK(contains(exits_with(69, set_command(fleet.uris(), replace)).err, why));
+    const auto client = Client::create({.nodes = {fleet.uri(1), fleet.uri(2)}});
+    REQUIRE(client);
+    const auto refused = Admin(*client).replace(fleet.uri(0), spares.uri(1));
+    REQUIRE_FALSE(refused);
+    CHECK(contains(refused.error().message, why));
     CHECK(fleet.run(2, {"HGET", "redlock:node", "epoch"}) == "1");
     fleet.kill(0);
     exits_with(0, set_command({fleet.uri(1), fleet.uri(2)}, replace));

@@ -181,7 +181,7 @@ class SetChange {
   /// has waited for so long.
   static Adoptions wait_for(const std::string& node, const Client& client,
                             const std::function<Adoptions(const Admin&)>& again) {
-    const auto began = BootClock::now();
+    auto began = BootClock::now();
     const Admin admin(client);
     const auto marked = admin.marked_set();
     auto longest = client.options().lease;
@@ -205,9 +205,11 @@ class SetChange {
                                        "give the same command with the list of today's members");
       }
       // Until it has its marker it is like a member that has lost its data, when it was reached.
-      if (its->answered() && its->quarantine) continue;
+      const bool is_late = BootClock::now() > began + longest * 11 / 10 + allowed_late;
+      if (its->answered() && its->quarantine && !is_late) continue;
       auto now = again(admin);
       if (!now || std::ranges::none_of(*now, waits)) return now;
+      if (is_late) began = told = BootClock::now();  // a member that is back showed others
     }
   }
   static void say_that_it_waits(const std::string& node, std::chrono::milliseconds max_lease,
@@ -223,6 +225,7 @@ class SetChange {
  private:
   /// A client reads the members with each of its probes.
   static constexpr std::chrono::seconds follows_within{20};
+  static constexpr std::chrono::seconds allowed_late{5};
 
   virtual Adoptions make(const Client& client) = 0;
 
