@@ -374,9 +374,10 @@ struct MendedFence {
 /// 200 locks; examine six, one for each thousand keys and each thousand counters of tokens, two
 /// where nodes report one run id, and one where a node seems to be open; mend_fences one more;
 /// force_release two; adopt three, five if members are told of a change, and those two for one run
-/// id; replace two more, and those for keys and counters twice), and must not be made in a callback
-/// of the client or with a client on a loop of the program's own (it answers would_deadlock). A
-/// node that does not answer is part of the report, not an error. Thread-safe.
+/// id; replace two to seven more, and those for keys and counters twice; add, remove and
+/// set_max_lease as many, those for each member, and one or two for each), and must not be made in
+/// a callback of the client or with a client on a loop of the program's own (it answers
+/// would_deadlock). A node that does not answer is part of the report, not an error. Thread-safe.
 class REDLOCK_EXPORT Admin {
  public:
   /// The client must live as long as this object.
@@ -472,7 +473,7 @@ class REDLOCK_EXPORT Admin {
   /// while one refuses. Every member has to answer. An interrupted call is undone by remove(), or
   /// finished by the same one; then the new member `waits` as one of replace() does. Fails with
   /// no_quorum, doing nothing, if another change was interrupted; with invalid_argument for an
-  /// address that is none. Asks as adopt() does, and then each member by itself.
+  /// address that is none. Members are told one after the other.
   [[nodiscard]] Result<std::vector<NodeAdoption>> add(std::string_view node) const;
 
   /// Ends a node's membership in the same way; undone by add(). The member may be dead; it is not
@@ -489,8 +490,7 @@ class REDLOCK_EXPORT Admin {
   /// with invalid_argument, doing nothing, for one that is shorter than what is in force or known
   /// so; with no_quorum, doing nothing, if a member does not answer, if another change was
   /// interrupted, or if too few members would grant locks for a time, because those that keep no
-  /// data have not run for as long. Asks as adopt() does, and then each member by itself, in each
-  /// epoch.
+  /// data have not run for as long. Members are told one after the other, in each epoch.
   [[nodiscard]] Result<std::vector<NodeAdoption>> set_max_lease(
       std::chrono::milliseconds max_lease) const;
 

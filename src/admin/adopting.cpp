@@ -67,9 +67,16 @@ std::string new_id() {
 
 namespace {
 
+/// Of nodes that only markers name: a former member may be in a set of its own by now, and another
+/// address may lead to a server that was asked.
+bool counts_besides(const wire::NodeMarker& marker, const std::vector<wire::NodeMarker>& markers) {
+  return marker.set_name == markers.front().set_name &&
+         std::ranges::find(markers, marker.id, &wire::NodeMarker::id) == markers.end();
+}
+
 /// Why the first node with a damaged marker, or in another set than one before it, is unfit.
 Result<std::optional<Error>> take_shown(NodeQuery& query, NamedMembers& named,
-                                        std::vector<wire::NodeMarker>& markers) {
+                                        std::vector<wire::NodeMarker>& markers, bool are_listed) {
   const auto shown = ask_markers(query);
   if (!shown) return tl::make_unexpected(shown.error());
   const wire::SetTerms any_lease;
@@ -89,7 +96,7 @@ Result<std::optional<Error>> take_shown(NodeQuery& query, NamedMembers& named,
     if (why && !unfit) unfit = std::move(why);
     if (how) continue;
     named.shown[query.nodes()[node].address] = marker->configuration();
-    markers.push_back(*marker);
+    if (are_listed || counts_besides(*marker, markers)) markers.push_back(*marker);
   }
   return unfit;
 }
@@ -110,7 +117,7 @@ Result<NamedMembers> ask_named_members(const Client& client) {
     auto query = NodeQuery::inspecting(*(others ? others->impl() : client.impl()));
     if (!query) return tl::make_unexpected(query.error());
     if (round == 0) known = query->nodes();
-    auto unfit = take_shown(*query, named, markers);
+    auto unfit = take_shown(*query, named, markers, round == 0);
     if (!unfit) return tl::make_unexpected(unfit.error());
     if (round == 0) named.unfit = std::move(*unfit);
     const auto agreed = agreed_set(markers);

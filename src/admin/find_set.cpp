@@ -49,14 +49,19 @@ Result<std::optional<MarkedSet>> Admin::marked_set() const {
 
 Result<ClientOptions> find_set(ClientOptions seeds) {
   const ClientOptions given = seeds;
+  std::string name;
   for (int epochs = 0; epochs < 3; ++epochs) {  // one may come while the members are asked
     const auto client = Client::create(seeds);
     if (!client) return tl::make_unexpected(client.error());
     std::vector<std::string> asked;
-    const auto markers = markers_of(*client, &asked);
+    auto markers = markers_of(*client, &asked);
     if (!markers) return tl::make_unexpected(markers.error());
+    // One that only a marker names may be in a set of its own by now.
+    std::erase_if(*markers,
+                  [&](const auto& marker) { return epochs > 0 && marker.set_name != name; });
     const auto agreed = admin::agreed_set(*markers);
     const auto set = agreed ? agreed : admin::set_shown(*markers, 0);
+    if (!set && epochs > 0) break;
     if (!set) {
       return not_found(
           "none of the nodes that answer is a member of a set: start them, run redlock "
@@ -68,6 +73,7 @@ Result<ClientOptions> find_set(ClientOptions seeds) {
         })) {
       return not_found("the nodes are members of different sets; correct the list");
     }
+    name = set->set;
     seeds.lease = std::min(given.lease, set->max_lease);
     if (all && agreed) return seeds;
     const auto seed = wire::parse_node_uri(given.nodes.front());

@@ -316,7 +316,9 @@ class NodeRules {
       warn(
           "its marker names other members than most: a change of the members was interrupted, so "
           "finish it with the same `redlock set` command (if another one was made since, with that "
-          "one); or the list is old (`redlock set show`)");
+          "one; if it is refused, see docs/operations.md, \"More nodes, or fewer\"); or the list "
+          "is old "
+          "(`redlock set show`)");
     }
   }
 

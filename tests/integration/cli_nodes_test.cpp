@@ -563,6 +563,33 @@ TEST_CASE_FIXTURE(InterruptedReplacement, "a list that lacks a member is called 
   check_unchanged();
 }
 
+TEST_CASE_FIXTURE(InterruptedReplacement, "other names for the members count each of them once") {
+  Uris list;
+  for (std::size_t node = 0; node < fleet.size(); ++node) {
+    list.push_back("redis://localhost:" + std::to_string(fleet.port(node)));
+  }
+  const auto client = Client::create({.nodes = list});
+  REQUIRE(client);
+  CHECK(Admin(*client).replace(fleet.uri(0), spares.uri(1)));
+  for (const std::size_t node : {1U, 2U}) {
+    CHECK(contains(fleet.run(node, {"HGET", "redlock:node", "members"}), spares.uri(1)));
+  }
+}
+
+TEST_CASE_FIXTURE(AdoptedSet, "a member that was put into a set of its own is not followed there") {
+  fleet.run(2, {"FLUSHALL"});
+  exits_with(0, ask(Uris{fleet.uri(2)}, {"adopt"}));
+  fleet.run(2, {"HSET", "redlock:node", "epoch", "9000000"});
+  for (const Uris& list : {Uris{fleet.uri(0)}, Uris{fleet.uri(1), fleet.uri(0)}}) {
+    CHECK(contains(exits_with(0, ask(list, {"set", "show"})).out, fleet.uri(0)));
+    CHECK(contains(exits_with(69, ask(list, {"set", "max-lease", "2m"})).err, fleet.uri(2)));
+    const auto client = Client::create({.nodes = list});
+    REQUIRE(client);
+    CHECK_FALSE(Admin(*client).set_max_lease(2min));
+  }
+  CHECK(fleet.run(2, {"HGET", "redlock:node", "max_lease_ms"}) == "60000");
+}
+
 TEST_CASE_FIXTURE(AdoptedSet, "a member takes no other member's place, and none of another set") {
   const Fleet others({.nodes = 3, .persistence = Persistence::always, .adopted = true});
   const Fleet spare({.nodes = 1, .persistence = Persistence::always});

@@ -205,11 +205,13 @@ class SetChange {
                                        "give the same command with the list of today's members");
       }
       // Until it has its marker it is like a member that has lost its data, when it was reached.
-      const bool is_late = BootClock::now() > began + longest * 11 / 10 + allowed_late;
+      const bool is_late = BootClock::now() > began + longest * 5 / 4 + allowed_late;
       if (its->answered() && its->quarantine && !is_late) continue;
       auto now = again(admin);
       if (!now || std::ranges::none_of(*now, waits)) return now;
-      if (is_late) began = told = BootClock::now();  // a member that is back showed others
+      if (!is_late) continue;
+      if (its->quarantine) say(node + ": " + its->quarantine->why);
+      began = told = BootClock::now();  // a member that is back showed others, or it is new again
     }
   }
   static void say_that_it_waits(const std::string& node, std::chrono::milliseconds max_lease,
