@@ -16,7 +16,7 @@
 
 #include "engine/quorum.hpp"
 
-namespace redlock::simulation {
+namespace redlock::simulation::operators {
 
 using Small = std::uint8_t;
 using Nodes = std::uint8_t;
@@ -270,4 +270,4 @@ struct World {
   }
 };
 
-}  // namespace redlock::simulation
+}  // namespace redlock::simulation::operators

@@ -13,7 +13,7 @@
 
 #include "operators.hpp"
 
-namespace redlock::simulation {
+namespace redlock::simulation::operators {
 
 struct Rules {
   bool all_who_stay_answer = true;    // otherwise a quorum of them
@@ -413,4 +413,4 @@ class Plans {
   std::vector<Plan>* plans_ = nullptr;
 };
 
-}  // namespace redlock::simulation
+}  // namespace redlock::simulation::operators

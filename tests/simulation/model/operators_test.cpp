@@ -24,7 +24,7 @@
 
 #include "operators_plans.hpp"
 
-namespace redlock::simulation {
+namespace redlock::simulation::operators {
 namespace {
 
 /// Each is looked at by itself. A lease lives only for the first, as it would be in the way of the
@@ -375,4 +375,4 @@ TEST_CASE("by hand: more nodes, and three changes" * doctest::skip()) {
 }
 
 }  // namespace
-}  // namespace redlock::simulation
+}  // namespace redlock::simulation::operators
